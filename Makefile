@@ -11,6 +11,7 @@ STAMP := $(VENV)/.stamp
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills policy-kills ingest-kills chaos
+.PHONY: fail-overs poolers
 .PHONY: soak bench hosts
 .PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
@@ -53,7 +54,7 @@ WORKERS ?= 3
 # take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
 PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager nginx:nginx-light
-PROGRAMS += linux.uml:user-mode-linux ip:iproute2
+PROGRAMS += linux.uml:user-mode-linux ip:iproute2 pgbouncer:pgbouncer
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(firstword \
 	$(subst :, ,$(each)))),,$(lastword $(subst :, ,$(each))))))
 INSTALL := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends
@@ -84,6 +85,13 @@ rate-kills: $(STAMP) ## Start 10,000 jobs of 100 keys at a rate while workers ar
 
 policy-kills: $(STAMP) ## Kill five hundred callers and workers on each engine while jobs replace and put off others
 	HEADRACE_TEST_POLICY_KILLS=500 $(BIN)/pytest -q -s tests/crash/policies
+
+fail-overs: $(STAMP) ## Kill a primary of PostgreSQL under load ten times for each kind of replica, and count
+	HEADRACE_TEST_FAIL_OVERS=10 $(BIN)/pytest -q -s tests/crash/test_fail_over.py
+
+poolers: $(STAMP) programs ## Run the conformance suite on PostgreSQL behind PgBouncer, in both modes
+	HEADRACE_TEST_POOLER=session $(BIN)/pytest -q -n $(WORKERS) tests/engine/*.py -k postgres
+	HEADRACE_TEST_POOLER=transaction $(BIN)/pytest -q -n $(WORKERS) tests/engine/*.py -k postgres
 
 ingest-kills: $(STAMP) ## Kill two hundred workers at every point of the pipeline of documents
 	HEADRACE_TEST_INGEST_KILLS=200 $(BIN)/pytest -q -s apps/ingest/tests/app/test_killed_documents.py

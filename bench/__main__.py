@@ -8,6 +8,8 @@ import sys
 import time
 import traceback
 
+from tests.support.servers import postgres_binaries
+
 from bench.arena import ENGINES, Arena
 from bench.contenders import CONTENDERS, Contender
 from bench.driver import STEPS, Driver, steps_of
@@ -60,14 +62,31 @@ def arguments() -> argparse.Namespace:
         default=[],
         help="only contenders whose name contains this; may be given several times",
     )
+    parser.add_argument(
+        "--step", action="append", choices=STEPS, help="one step; may be given several times"
+    )
     parser.add_argument("--runs", type=int, help="best of so many runs (table; default 2)")
+    parser.add_argument("--median", action="store_true", help="the median of the runs instead")
+    parser.add_argument(
+        "--server",
+        choices=postgres_binaries(),
+        help="which PostgreSQL of this machine; default: that of the wheel",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=1_000_000,
+        help="how many wait, or have finished, in the scenario million",
+    )
     parser.add_argument("--quick", action="store_true", help="fewer jobs, one run")
     parser.add_argument("--long", action="store_true", help="hold the transaction for 10 minutes")
     parser.add_argument("--keep", action="store_true", help="write the results into docs/")
     parser.add_argument("--clean", action="store_true", help="remove the peers' environments")
     options = parser.parse_args()
-    if options.keep and options.contender:
-        parser.error("--keep needs all contenders: ratios are between figures of one run")
+    if options.keep and (options.contender or options.step):
+        parser.error("--keep needs all of the table: ratios are between figures of one run")
+    if options.keep and options.server:
+        parser.error("--keep is for the server that everybody has")
     options.runs = options.runs or (1 if options.quick else 2)
     return options
 
@@ -80,24 +99,27 @@ def table(engine: str, options: argparse.Namespace, report: Report) -> bool:
         for each in CONTENDERS
         if each.engine == engine and any(part in each.name.lower() for part in wanted)
     ]
-    best: dict[Contender, Figures] = {}
-    driver = Driver(Arena(engine), scale=QUICK if options.quick else 1)
+    taken: dict[Contender, list[Figures]] = {contender: [] for contender in contenders}
+    driver = Driver(Arena(engine, options.server), scale=QUICK if options.quick else 1)
     try:
         # Step by step and in turns, so that what is compared is measured within minutes: a machine
         # may be busy for longer than that.
-        for step in STEPS:
+        for step in options.step or STEPS:
             for run in range(options.runs):
                 for contender in contenders:
                     if step in steps_of(contender):
                         label = f"{step} {run + 1} of {options.runs}"
-                        figures = measured(driver, contender, step, label)
-                        known = best.get(contender)
-                        best[contender] = figures if known is None else known.better(figures)
+                        taken[contender].append(measured(driver, contender, step, label))
     finally:
         driver.arena.close()
-    report.results += best.values()
+    shown = {
+        contender: Figures.over(runs, middle=options.median)
+        for contender, runs in taken.items()
+        if runs
+    }
+    report.results += shown.values()
     report.note_run(engine, TABLE)
-    return all(each.peer or not figures.failures for each, figures in best.items())
+    return all(each.peer or not figures.failures for each, figures in shown.items())
 
 
 def measured(driver: Driver, contender: Contender, step: str, label: str) -> Figures:
@@ -117,7 +139,9 @@ def scenarios(engine: str, names: list[str], options: argparse.Namespace, report
     """The scenarios that were asked for on one engine. False if one failed."""
     well = True
     scale = QUICK_SCENARIOS if options.quick else 1
-    stage = Stage(engine, scale=scale, long=options.long)
+    stage = Stage(
+        engine, scale=scale, long=options.long, server=options.server, backlog=options.jobs
+    )
     try:
         for name, scenario in SCENARIOS.items():
             if name not in names:

@@ -43,8 +43,10 @@ class Arena:
     that is synced every second, SQLite in its default mode.
     """
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, server: str | None = None) -> None:
         self.engine = engine
+        # Which of the servers of the machine, if there are several.
+        self._binaries = server or engine
         self.folder = Path(tempfile.mkdtemp(prefix="headrace-bench-"))
         self.server: PostgresServer | RedisServer | None = None
         self._databases = 0
@@ -89,7 +91,7 @@ class Arena:
     def _new_database(self) -> Iterator[None]:
         """Making a database takes a tenth of what making a server takes."""
         if not isinstance(self.server, PostgresServer):
-            self.server = PostgresServer(postgres_binaries()["postgres"], durable=True)
+            self.server = PostgresServer(postgres_binaries()[self._binaries], durable=True)
             self.server.start()
         self._databases += 1
         server, name = self.server.url, f"bench{self._databases}"
@@ -107,8 +109,8 @@ class Arena:
         match self.server:
             case PostgresServer():
                 # What autovacuum would begin at some moment of the next minutes.
-                asyncio.run(execute(self.server.url, "VACUUM (ANALYZE)"))
-                asyncio.run(execute(self.server.url, "CHECKPOINT"))
+                asyncio.run(execute(self.url, "VACUUM (ANALYZE)"))
+                asyncio.run(execute(self.url, "CHECKPOINT"))
             case RedisServer():
                 with redis.Redis.from_url(self.url) as client:
                     while client.info("persistence")["aof_rewrite_in_progress"]:

@@ -1,11 +1,11 @@
-"""The bars that issue 3 sets, judged by what one run has measured."""
+"""The bars that issues 3 and 20 set, judged by what one run has measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from bench.contenders import BARE, CONTENDERS, HEADRACE
+from bench.contenders import BARE, CONTENDERS, HEADRACE, INDEPENDENT
 from bench.figures import LOW, Figures, Finding
 
 
@@ -37,14 +37,16 @@ PGQUEUER = ("PgQueuer, batch 100", "PgQueuer, default")
 SINGLE = "enqueue single, one after the other"
 HUNDRED = "enqueue single, 100 callers at once"
 PEERS = [
-    Versus(DRAIN, "postgres", "drain_one", 3, ("PgQueuer, batch 100",)),
+    Versus(DRAIN, "postgres", "drain_one", 3.8, ("PgQueuer, batch 100",)),
     Versus(DRAIN, "postgres", "drain_one", 9, ("PgQueuer, default",)),
     Versus(DRAIN, "postgres", "drain_one", 0.6, (BARE,)),
+    Versus(DRAIN, "postgres", "drain_one", 0.7, (INDEPENDENT,)),
     Versus(DRAIN, "redis", "drain_one", 5, ("Huey (no acknowledgement)",)),
     Versus(DRAIN, "redis", "drain_one", 10, ("Taskiq, stream",)),
     Versus(DRAIN, "redis", "drain_one", 0.6, (BARE,)),
     Versus(DRAIN, "sqlite", "drain_one", 10, ("Huey",)),
     Versus("enqueue many", "postgres", "enqueue_many", 1.5, PGQUEUER),
+    Versus("enqueue many", "postgres", "enqueue_many", 0.7, (INDEPENDENT,)),
     Versus("enqueue many", "redis", "enqueue_many", 1),
     Versus("enqueue many", "sqlite", "enqueue_many", 1),
     Versus(HUNDRED, "postgres", "enqueue_hundred", 5),

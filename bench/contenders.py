@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 HEADRACE = "Headrace"
 BARE = "bare limit"
+# Of tables and statements of its own, so that it also tells what ours cost.
+INDEPENDENT = "bare limit, own statements"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,7 +32,7 @@ class Contender:
 
     @property
     def bare(self) -> bool:
-        return self.name == BARE
+        return self.name in (BARE, INDEPENDENT)
 
     @property
     def peer(self) -> bool:
@@ -116,5 +118,10 @@ CONTENDERS = [
     *(
         Contender(name=BARE, engine=engine, program=f"bench.bare.{engine}_program")
         for engine in ("sqlite", "postgres", "redis")
+    ),
+    Contender(
+        name=INDEPENDENT,
+        engine="postgres",
+        program="bench.bare.postgres_independent_program",
     ),
 ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from statistics import median_high
 from typing import Any
 
 # Of these the smaller one is the better one.
@@ -32,22 +34,29 @@ class Figures:
     versions: str = ""
     failures: dict[str, str] = field(default_factory=dict)
 
-    def better(self, other: Figures) -> Figures:
-        """The best of two runs, figure by figure. A step failed only if it failed in both."""
+    @classmethod
+    def over(cls, runs: Sequence[Figures], *, middle: bool = False) -> Figures:
+        """Several runs of one contender as one, figure by figure: the best, or the median. A step
+        failed only if it failed in all.
+        """
         merged: dict[str, Any] = {}
-        for each in fields(self):
-            ours, theirs = getattr(self, each.name), getattr(other, each.name)
-            if isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
-                merged[each.name] = (min if each.name in LOW else max)(ours, theirs)
+        for each in fields(cls):
+            values = [getattr(run, each.name) for run in runs]
+            known = [value for value in values if value is not None]
+            if not known or not isinstance(known[0], (int, float)):
+                merged[each.name] = known[0] if known else None
+            elif middle:
+                merged[each.name] = median_high(known)
             else:
-                merged[each.name] = theirs if ours is None else ours
-        merged["versions"] = self.versions or other.versions
+                merged[each.name] = (min if each.name in LOW else max)(known)
+        merged["versions"] = next((run.versions for run in runs if run.versions), "")
+        reasons = {step: why for run in reversed(runs) for step, why in run.failures.items()}
         merged["failures"] = {
-            step: reason
-            for step, reason in (self.failures | other.failures).items()
+            step: why
+            for step, why in reasons.items()
             if merged["latency_p50" if step == "latency" else step] is None
         }
-        return Figures(**merged)
+        return cls(**merged)
 
 
 @dataclass(kw_only=True)

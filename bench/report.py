@@ -22,7 +22,7 @@ from typing import Any
 from bench import plots, tables
 from bench.arena import ROOT, redis_server
 from bench.bars import verdicts
-from bench.contenders import BARE, HEADRACE
+from bench.contenders import BARE, HEADRACE, INDEPENDENT
 from bench.figures import Figures, Finding
 
 DATA = ROOT / "docs" / "performance.json"
@@ -132,7 +132,7 @@ class Report:
     def plots(self) -> dict[str, str]:
         """Every picture that the results give, by name."""
         found = {}
-        colours = {HEADRACE: plots.OURS, BARE: plots.LIMIT}
+        colours = {HEADRACE: plots.OURS, BARE: plots.LIMIT, INDEPENDENT: plots.LIMIT}
         for engine in tables.ENGINES:
             rows = [
                 (each.name, each.drain_one, colours.get(each.name, plots.THEIRS))

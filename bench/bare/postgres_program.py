@@ -57,7 +57,7 @@ class Postgres(Bare):
                 EXCHANGE,
                 *(0.0, ids, tokens, nothing, nothing, [b"null"] * len(ids)),
                 *(nothing, nothing, nothing, nothing, False, worker, None, BATCH, 0),
-                *(nothing, nothing, nothing),
+                *(nothing, nothing, nothing, nothing, None),
             )
             ids, tokens = [], []
             for row in rows:

@@ -11,6 +11,7 @@ from bench.program import main, recorder
 from headrace.engine.sqlite.claim import SMALL
 from headrace.engine.sqlite.connection.address import parse_address
 from headrace.engine.sqlite.connection.opening import connect
+from headrace.engine.sqlite.insert import store_rows
 from headrace.engine.sqlite.sql import query
 from headrace.model.ids import new_id
 
@@ -23,13 +24,13 @@ class Sqlite(Bare):
         self.connection.close()
 
     async def enqueue_many(self, numbers: range) -> None:
-        insert, seen = query("insert"), query("queue_seen")
+        seen = query("queue_seen")
         for part in parts(numbers):
             now = time.time()
             self.connection.execute("BEGIN IMMEDIATE")
-            self.connection.execute(seen, ("default",))
-            self.connection.executemany(
-                insert,
+            self.connection.execute(seen, ("default", now))
+            store_rows(
+                self.connection,
                 [
                     (
                         *(number + 1, new_id(), 2, 0, "default", "", 1, 1, now, now, "touch", ""),
@@ -52,11 +53,11 @@ class Sqlite(Bare):
             now = time.time()
             execute("BEGIN IMMEDIATE")
             if done:
-                [(text,)] = execute(look, (json.dumps(done),)).fetchall()
+                [(text, _)] = execute(look, (json.dumps(done),)).fetchall()
                 found = {row[1]: "null" for row in json.loads(text)}
-                execute(complete, (json.dumps(found), now))
+                execute(complete, (now, json.dumps(found)))
                 execute(remove, (json.dumps(list(found)),))
-            [(text,)] = execute(claimable, ("default", BATCH, now, SMALL)).fetchall()
+            [(text,)] = execute(claimable, (SMALL, SMALL, now, "default", BATCH)).fetchall()
             rows = json.loads(text)
             execute(claim, (worker, now, json.dumps([row[16] for row in rows])))
             execute("COMMIT")

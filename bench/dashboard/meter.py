@@ -26,8 +26,11 @@ from headrace.server import app as factory
 # Below this is what belongs to the measuring; it is not counted.
 PREFIX = "/bench"
 BARE = f"{PREFIX}/bare"
+BARE_LIST = f"{PREFIX}/list"
 COUNTS = f"{PREFIX}/counts"
 BARE_PAGE = "<!doctype html><html lang=en><title>Bare</title><p>A page with nothing on it.</p>"
+# As long as a list of ten thousand jobs.
+BARE_ROWS = "<!doctype html><html lang=en><title>Bare</title>" + 10_000 * "<p>A row.</p>"
 
 _for_reader: ContextVar[bool] = ContextVar("for_reader", default=False)
 
@@ -102,7 +105,11 @@ def install(meter: Meter) -> None:
 
     def created(app: headrace.App, **options: Any) -> FastAPI:
         api = create(app, **options)
-        for path, endpoint in ((BARE, _bare), (COUNTS, _counts(meter))):
+        for path, endpoint in (
+            (BARE, _bare),
+            (BARE_LIST, _bare_list),
+            (COUNTS, _counts(meter)),
+        ):
             api.router.routes.insert(0, Route(path, endpoint))
         api.add_middleware(MeteredRequests, meter=meter)
         return api
@@ -113,6 +120,10 @@ def install(meter: Meter) -> None:
 
 async def _bare(_: Request) -> Response:
     return HTMLResponse(BARE_PAGE)
+
+
+async def _bare_list(_: Request) -> Response:
+    return HTMLResponse(BARE_ROWS)
 
 
 def _counts(meter: Meter) -> Callable[[Request], Any]:

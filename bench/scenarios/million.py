@@ -39,12 +39,12 @@ def million(stage: Stage) -> Iterator[Finding]:
         run = _million(stage)
     yield compared(
         stage,
-        f"{stage.jobs(1_000_000):,} pending",
+        f"{stage.jobs(stage.backlog):,} pending",
         run.pending,
         0.8,
         f"stored at {run.filled:,.0f}/s; the whole of it was drained at {run.whole:,.0f}/s",
     )
-    yield compared(stage, f"{stage.jobs(1_000_000):,} of history", run.history, 0.8)
+    yield compared(stage, f"{stage.jobs(stage.backlog):,} of history", run.history, 0.8)
     yield _memory(stage, run)
 
 
@@ -69,7 +69,7 @@ def _memory(stage: Stage, run: Million) -> Finding:
 
 
 def _million(stage: Stage) -> Million:
-    count, window = stage.jobs(1_000_000), stage.window
+    count, window = stage.jobs(stage.backlog), stage.window
     found = Million(count)
     # Workers take a window each, one after the other, while (nearly) all wait; then one the rest.
     total = count + (RUNS + 1) * window

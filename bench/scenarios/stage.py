@@ -22,13 +22,23 @@ LOOK_SECONDS = 0.01
 class Stage:
     """One engine. `scale` divides the number of jobs; `long` takes the time that issue 3 asks."""
 
-    def __init__(self, engine: str, *, scale: int = 1, long: bool = False) -> None:
+    def __init__(
+        self,
+        engine: str,
+        *,
+        scale: int = 1,
+        long: bool = False,
+        server: str | None = None,
+        backlog: int = 1_000_000,
+    ) -> None:
         self.engine = engine
         self.scale = scale
         self.long = long
-        self.arena = self._staged = Arena(engine)
+        # How many jobs wait, or have finished, where there are many of them.
+        self.backlog = backlog
+        self.arena = self._staged = Arena(engine, server)
         self.fresh = self.arena.fresh
-        self._plain = Arena(engine)
+        self._plain = Arena(engine, server)
 
     def jobs(self, count: int) -> int:
         """So many, or fewer in a quick run."""

@@ -117,17 +117,21 @@ class Enqueuer:
         try:
             async for batch in batches(jobs):
                 sent, in_flight = in_flight, None
-                if sent is not None:
-                    await self._collect(sent, results, on_progress)
-                if any(job.policy is not None for job in batch):
+                answered = (
+                    None if sent is None else await self._answered(sent, results, on_progress)
+                )
+                if not any(job.policy is not None for job in batch):
+                    in_flight = batch, asyncio.ensure_future(self._engine.insert(batch))
+                    # Let it start: what is said of this batch, and the next one, are made while the
+                    # engine stores it. Not two at once: if one fails, no later one may be stored.
+                    await asyncio.sleep(0)
+                if answered is not None:
+                    results += answered()
+                if in_flight is None:
                     await self._each(batch, results, on_progress)
-                    continue
-                in_flight = batch, asyncio.ensure_future(self._engine.insert(batch))
-                # Let it start: the next batch is made while the engine stores this one.
-                await asyncio.sleep(0)
         finally:
             if in_flight is not None:
-                await self._collect(in_flight, results, on_progress)
+                results += (await self._answered(in_flight, results, on_progress))()
         return results
 
     async def _each(
@@ -154,12 +158,13 @@ class Enqueuer:
             await self._on_replaced(gone)
         return await self._stored(job, answer.inserted)
 
-    async def _collect(
+    async def _answered(
         self,
         in_flight: _Sent,
         results: list[Job],
         on_progress: OnProgress | None,
-    ) -> None:
+    ) -> Callable[[], list[Job]]:
+        """Wait until a batch is stored; answers what makes the jobs that are to be returned."""
         batch, sent = in_flight
         try:
             inserted = await sent
@@ -169,11 +174,18 @@ class Enqueuer:
         now = self._clock.utcnow()
         existing = [each.id for each in inserted if not each.created]
         known = {job.id: job for job in await self._engine.get(existing)} if existing else {}
-        for job, each in zip(batch, inserted, strict=True):
-            found = None if each.created else known.get(each.id)
-            results.append(found or stored(job, now, job_id=each.id))
         if on_progress is not None:
-            on_progress(len(results))
+            on_progress(len(results) + len(batch))
+
+        def made() -> list[Job]:
+            if not existing:
+                return [stored(job, now) for job in batch]
+            return [
+                (None if each.created else known.get(each.id)) or stored(job, now, job_id=each.id)
+                for job, each in zip(batch, inserted, strict=True)
+            ]
+
+        return made
 
     async def _send(self) -> None:
         try:

@@ -218,3 +218,14 @@ async def deliver(engine: Engine, job_id: str, event: str, body: bytes) -> Deliv
     if delivery in ("delivered", "already"):
         await engine.wake([job_id])
     return delivery
+
+
+def record_of(entry: StoredEntry) -> ChildrenRecord:
+    """What is kept of children that were made together."""
+    return msgspec.json.decode(entry.body, type=ChildrenRecord)
+
+
+def child_ids(entry: StoredEntry) -> list[str]:
+    """The ids of the children that were made together."""
+    record = record_of(entry)
+    return [nth_id(record.base, index) for index in range(record.count)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -89,6 +89,37 @@ async def test_a_hundred_thousand_jobs_stream_in_bounded_batches(
     assert told[-1] == 100_000
     [queue] = await app.engine.queues()
     assert queue.ready == 100_000
+
+
+async def test_no_batch_is_stored_after_one_that_failed(
+    app: headrace.App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next batch is made while one is stored, and waits for what becomes of it."""
+    calls, insert = 0, app.engine.insert
+
+    async def failing(jobs: Sequence[NewJob]) -> list[Inserted]:
+        nonlocal calls
+        calls += 1
+        if calls != 3:
+            return await insert(jobs)
+        await asyncio.sleep(0)  # like one that has to wait for its server
+        raise InvalidInput("no")
+
+    monkeypatch.setattr(app.engine, "insert", failing)
+    made, told, add = list[int](), list[tuple[int, int]](), app.find_task("add")
+
+    def many() -> Iterator[NewJob]:
+        for n in range(6_000):
+            made.append(n)
+            yield add.job(a=n, b=0)
+
+    with pytest.raises(InvalidInput) as raised:
+        await app.enqueue_many(many(), on_progress=lambda count: told.append((count, len(made))))
+    assert raised.value.__notes__ == ["2000 jobs of this call were stored before the error"]
+    # Told when the batch after that is made, and not yet sent.
+    assert told == [(1_000, 2_001), (2_000, 3_001)]
+    [queue] = await app.engine.queues()
+    assert (queue.ready, calls) == (2_000, 3)
 
 
 async def test_big_jobs_make_smaller_batches(

@@ -6,10 +6,11 @@ import sqlite3
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from bench.arena import Arena
 from bench.contenders import CONTENDERS, Contender
-from bench.driver import Driver, shown
+from bench.driver import BARE_STEPS, Driver, shown
 from bench.figures import Figures
 from bench.meters import metered
 from bench.recorder import Recorder, Ticks
@@ -84,7 +85,7 @@ def test_transactions_of_sqlite_are_read_off_its_log(tmp_path: Path) -> None:
 def test_the_best_of_two_runs_is_taken_figure_by_figure() -> None:
     first = Figures("a", "redis", drain_one=10, latency_p50=2.0, failures={"latency": "x"})
     second = Figures("a", "redis", drain_one=8, enqueue_one=5, latency_p50=1.0, connections=2)
-    best = first.better(second)
+    best = Figures.over([first, second])
     assert (best.drain_one, best.enqueue_one, best.latency_p50) == (10, 5, 1.0)
     assert best.connections == 2
     assert best.failures == {}
@@ -98,11 +99,50 @@ def test_a_contender_that_fails_is_reported_and_the_rest_goes_on() -> None:
         drained, waited = driver.measure(broken, "drain_one"), driver.measure(broken, "latency")
     finally:
         arena.close()
-    figures = drained.better(waited)
+    figures = Figures.over([drained, waited])
     assert figures.drain_one is None
     assert set(figures.failures) == {"drain_one", "latency"}
     assert "no_such_program" in figures.failures["drain_one"]
     assert not arena.folder.exists()
+
+
+def test_the_median_of_several_runs_is_taken_figure_by_figure() -> None:
+    runs = [Figures("a", "redis", drain_one=rate, latency_p50=rate) for rate in (9, 2, 4, 3)]
+    middle = Figures.over([Figures("a", "redis"), *runs], middle=True)
+    assert (middle.drain_one, middle.latency_p50, middle.enqueue_one) == (4, 4, None)
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [each for each in CONTENDERS if each.bare],
+    ids=lambda each: each.program,
+)
+def test_a_bare_limit_takes_jobs_in_and_works_them_off(limit: Contender) -> None:
+    arena = Arena(limit.engine)
+    try:
+        driver = Driver(arena, scale=20)
+        taken = [driver.measure(limit, step) for step in BARE_STEPS]
+    finally:
+        arena.close()
+    figures = Figures.over(taken)
+    assert figures.failures == {}
+    assert figures.enqueue_many
+    assert figures.drain_one
+
+
+def test_a_store_comes_to_rest_in_its_own_database() -> None:
+    """What is measured must not be vacuumed meanwhile, as it would be without this."""
+    arena = Arena("postgres")
+    try:
+        with arena.fresh(), psycopg.connect(arena.url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE pile AS SELECT generate_series(1, 10)")
+            arena.come_to_rest()
+            [row] = connection.execute(
+                "SELECT last_vacuum IS NOT NULL FROM pg_stat_user_tables WHERE relname = 'pile'"
+            )
+            assert row == (True,)
+    finally:
+        arena.close()
 
 
 def test_an_error_names_no_place_of_the_machine() -> None:

@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace import JobFilter
 from headrace.admin.keys import create_key, revoke_key
-from headrace.client import AccessDenied, RateLimited
+from headrace.client import AccessDenied, TooManyRequests
 from headrace.errors import HeadraceError
 from headrace.model.ids import new_id
 from tests.client.conftest import Served, eventually
@@ -100,7 +100,7 @@ async def test_keys(one_server: Served) -> None:
             assert str(key) not in denied
     async with headrace.Client(one_server.url, api_key=slow[1]) as client:
         await client.queues()
-        with pytest.raises(RateLimited) as caught:
+        with pytest.raises(TooManyRequests) as caught:
             await client.queues()
         assert caught.value.retry_after
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import headrace
-from headrace.client import AccessDenied, JobRequest, RateLimited, UnexpectedAnswer
+from headrace.client import AccessDenied, JobRequest, TooManyRequests, UnexpectedAnswer
 from headrace.model.ids import new_id
 from headrace.model.insert_policy import OnDuplicate
 from tests.client.scripted_server import answer, hang_up, keep_silent, problem, scripted
@@ -97,7 +97,7 @@ async def test_a_refused_rate_is_waited_for_whatever_was_asked() -> None:
 async def test_a_long_wait_for_the_rate_is_left_to_the_caller() -> None:
     slow = answer(429, b"{}", Retry_After="3600")
     async with scripted(slow) as server, headrace.Client(server.url) as client:
-        with pytest.raises(RateLimited) as caught:
+        with pytest.raises(TooManyRequests) as caught:
             await client.queues()
         assert caught.value.retry_after == 3600
         assert len(server.requests) == 1

@@ -23,11 +23,22 @@ from tests.dashboard.trial import TRIAL
 from tests.support.verbs import a_job
 
 PAINTED = "() => performance.getEntriesByName('first-contentful-paint').length"
+STYLED = "getComputedStyle(document.querySelector('.top')).display"
 STICKY = "getComputedStyle(document.querySelector('.top')).position"
-LAID_OUT = """() => [...document.querySelectorAll('#jobs tbody tr')].every(
-  (row) => getComputedStyle(row).contentVisibility !== 'hidden')"""
-LEFT_OUT = """[...document.querySelectorAll('#jobs tbody tr')].map(
-  (row) => getComputedStyle(row).contentVisibility === 'hidden')"""
+ROWS = "[...document.querySelectorAll('#jobs tbody tr')].map((row) => row.id)"
+PLACES = """[...document.querySelectorAll('#jobs tbody tr')].slice(0, 20).map(
+  (row) => row.getBoundingClientRect().bottom)"""
+# Sizes and weights of what is written, by family.
+FONTS = """() => {
+  const found = new Set();
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let each; (each = texts.nextNode()); ) {
+    if (!each.data.trim() || !each.parentElement.checkVisibility()) continue;
+    const style = getComputedStyle(each.parentElement);
+    found.add(`${style.fontFamily.split(",")[0]} ${style.fontSize} ${style.fontWeight}`);
+  }
+  return [...found].sort();
+}"""
 # Nothing is painted as far as the script knows, until a test says so.
 NOT_PAINTED = """
 window.PerformanceObserver = class {
@@ -58,71 +69,83 @@ async def test_it_waits_for_nothing_but_the_page(site: Site, windows: Windows) -
     await page.wait_for_selector("footer", state="attached")
     assert await page.locator("[data-row]").count() == 100
     assert LATELY.fullmatch(await page.inner_text("[data-row] time >> nth=0"))
-    assert await page.evaluate(STICKY) == "sticky"
-    # Those below the first screen wait for the script, or for a moment.
-    await page.wait_for_function(LAID_OUT)
+    assert await page.evaluate(STYLED) == "flex"
+    # A layer of its own is made after the first paint.
+    assert await page.evaluate(STICKY) == "static"
     assert await page.inner_text("#stream-state") == ""
     go.set()
     await is_live(page)
+    assert await page.evaluate(STICKY) == "sticky"
     # The next rows are asked for by scrolling only.
     assert len([path for path in asked if not path.endswith("/stream")]) <= 4, asked
 
 
 @pytest.fixture
-def no_script(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pages come without their script, until the end of the test: before the site is closed."""
+def rest(monkeypatch: pytest.MonkeyPatch, site: Site) -> Iterator[asyncio.Event]:
+    """Pages come without their rest until this is set: at the latest before the site is closed."""
     go = asyncio.Event()
 
     async def sleep(_: float) -> None:
         await go.wait()
 
     monkeypatch.setattr(content_first, "asyncio", SimpleNamespace(sleep=sleep))
-    yield
+    yield go
     go.set()
 
 
-@pytest.mark.usefixtures("no_script")
-@pytest.mark.parametrize(
-    ("size", "first"), [((1280, 800), 18), ((1280, 1200), 30), ((390, 844), 8)]
-)
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 950), (390, 844)])
 async def test_it_is_of_the_first_screen_only(
-    site: Site, windows: Windows, size: tuple[int, int], first: int
+    site: Site, windows: Windows, rest: asyncio.Event, width: int, height: int
 ) -> None:
-    width, height = size
+    """The rest of the page follows, and moves nothing. Only then the script is asked for."""
     await site.app.engine.insert([a_job(task="add") for _ in range(100)])
-    context = await windows.context(width=width, height=height)
-    page: Page = await context.new_page()
-    # The moment that rows below wait for lasts until it is told to go on.
-    browser = await context.new_cdp_session(page)
-    await browser.send("Animation.enable")
-    await browser.send("Animation.setPlaybackRate", {"playbackRate": 0})
+    page: Page = await (await windows.context(width=width, height=height)).new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
     await page.goto(f"{site.base}/jobs", wait_until="commit")
     await page.wait_for_function(PAINTED)
-    await page.wait_for_selector("footer", state="attached")
-    assert await page.evaluate(LEFT_OUT) == [False] * first + [True] * (100 - first)
-    await browser.send("Animation.setPlaybackRate", {"playbackRate": 1})
-    await page.wait_for_function(LAID_OUT)
-    # None that was left out is on the screen.
-    below = await page.evaluate(
-        f"document.querySelectorAll('#jobs tbody tr')[{first}].getBoundingClientRect().top"
-    )
-    assert below >= height
+    await page.wait_for_function(f"() => {ROWS}.length >= {content_first.FIRST_ROWS}")
+    first, places = await page.evaluate(ROWS), await page.evaluate(PLACES)
+    assert len(first) == content_first.FIRST_ROWS
+    assert places[-1] >= height
+    assert await page.locator("footer").count() == 0
+    assert asked == ["/ui/jobs"]
+    rest.set()
+    await is_live(page)
+    whole = await page.evaluate(ROWS)
+    assert len(whole) == len(set(whole)) == 100
+    assert whole[: len(first)] == first
+    assert await page.evaluate(PLACES) == places
 
 
-@pytest.mark.usefixtures("no_script")
-async def test_a_browser_paints_before_it_asks_for_the_script(site: Site, windows: Windows) -> None:
-    await site.app.engine.insert([a_job(task="add") for _ in range(100)])
+@pytest.mark.usefixtures("rest")
+async def test_a_short_page_is_whole_before_its_script(site: Site, windows: Windows) -> None:
     page: Page = await (await windows.context()).new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(urlsplit(request.url).path))
     await page.goto(f"{site.base}/jobs", wait_until="commit")
     await page.wait_for_function(PAINTED)
     assert await page.locator("footer").inner_text() != ""
-    assert await page.locator("[data-row]").count() == 100
     assert asked == ["/ui/jobs"]
 
 
-async def test_the_script_follows_the_content(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_waits_for_few_fonts(site: Site, windows: Windows) -> None:
+    """Each size and weight is a font of its own, which a browser asks another process for."""
+    jobs = [a_job(task="add") for _ in range(3)]
+    await site.app.engine.insert(jobs)
+    for path in ("/", "/jobs", f"/jobs/{jobs[0].id}"):
+        page = await windows.open(site.base + path)
+        await is_live(page)
+        fonts = await page.evaluate(FONTS)
+        assert len([each for each in fonts if each.startswith("system-ui")]) <= 4, fonts
+        assert len(fonts) <= 5, fonts
+
+
+@pytest.mark.parametrize("rows", [0, 50])
+async def test_the_rest_follows_the_first_screen(
+    site: Site, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    TRIAL.rows = [str(number) for number in range(rows)]
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -134,7 +157,7 @@ async def test_the_script_follows_the_content(site: Site, monkeypatch: pytest.Mo
         whole = await browser.get("/ui/trial")
         assert slept == []
         parts = await browser.get("/ui/trial", headers=shown)
-        assert slept == [content_first.SCRIPT_AFTER]
+        assert slept == [content_first.REST_AFTER]
         assert _but_for_the_time(parts.text) == _but_for_the_time(whole.text)
         assert parts.headers["content-encoding"] == "gzip"
         # Parts of a page, and those who cannot read what is compressed, get it as it is.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import AsyncIterator
 from html import unescape
 from pathlib import Path
@@ -16,8 +15,8 @@ from playwright.async_api import Page
 
 import headrace
 from headrace.clock import Clock
-from headrace.engine.base import Engine
 from headrace.monitor import snapshot
+from headrace.monitor.findings import summary
 from headrace.monitor.findings.lanes import LONG_SECONDS
 from headrace.monitor.series.write import MinuteWriter
 from headrace.server.dashboard.findings.cards import remedy_of
@@ -40,6 +39,8 @@ def clock() -> Clock:
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show what the test has done, not what the server saw when it began."""
     monkeypatch.setattr(snapshot, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(summary, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(summary, "OPENED_SECONDS", 0.0)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -225,46 +226,6 @@ async def test_hostile_names_are_text(clocked: Site, clock: Clock) -> None:
         assert "(49)" not in re.findall(r"[^<>]*&lt;script[^<>]*", html)[0]
 
 
-class Counted:
-    """An engine that counts what is asked of it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.calls: Counter[str] = Counter()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._engine, name)
-        if not callable(found):
-            return found
-
-        def counted(*given: Any, **named: Any) -> Any:
-            self.calls[name] += 1
-            return found(*given, **named)
-
-        return counted
-
-
-async def test_looks_within_a_second_ask_the_store_once(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # However busy this machine is.
-    monkeypatch.setattr("headrace.monitor.cached_reads.TIMES", 1e9)
-    await failed_jobs(site.app.engine, "send", unreachable(30))
-    counted = Counted(site.app.engine)
-    monkeypatch.setattr(site.app, "_engine", counted)
-    await shown(site)
-    first = Counter(counted.calls)
-    assert first["list_jobs"] >= 1
-    assert first["queues"] >= 1
-    monkeypatch.setattr(snapshot, "FRESH_SECONDS", 60.0)
-    await shown(site)
-    await shown(site, "/errors?within=hour")
-    more = counted.calls - first
-    assert not {name for name in more if name not in ("now", "record_list")}, more
-    # Whether there are keys is asked more often.
-    assert more["record_list"] <= 2, more
-
-
 def test_remedies_are_split_into_words_and_lines() -> None:
     told = "Look at it: headrace jobs show 1; to let the others pass: headrace jobs cancel 1"
     assert remedy_of(told) == [
@@ -293,8 +254,8 @@ async def test_a_queue_is_resumed_by_keyboard(
     page = await windows.open(f"{site.base}/", width=390)
     await is_live(page)
     assert await page.inner_text("#health") == "1 thing needs you."
-    for summary in await page.locator("#live-hour summary").all():
-        await summary.click()
+    for details in await page.locator("#live-hour summary").all():
+        await details.click()
     await check_looks(page)
     # That may have taken as long as a lease.
     await a_worker(engine, "w2")

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.admin.keys import create_key, revoke_key
 from headrace.errors import EngineUnavailable
-from headrace.server.dashboard.live.views import PACE, Reader, View
+from headrace.server.dashboard.live.views import PACE, Reader, View, pace
 from headrace.server.dashboard.render import digest
 from headrace.server.listen import listening
 from tests.dashboard.conftest import MakeSite, Site
@@ -116,6 +116,21 @@ async def test_fifty_readers_ask_no_more_often_than_one(site: Site) -> None:
         took = asyncio.get_running_loop().time() - began
         assert TRIAL.looks - before <= 3 + took / PACE
     await until(lambda: not looking(), "the end of all looks, because nobody reads")
+
+
+def test_looks_are_less_often_where_they_take_long() -> None:
+    """A hundredth of the time at first, and never so seldom that what is shown is a second old,
+    unless the store needs a rest of four times as long as it was asked.
+    """
+    found = [(took, pace(took)) for took in (0.001, 0.01, 0.012, 0.05, 0.15, 1.0)]
+    assert found == [
+        (0.001, 0.5),
+        (0.01, 0.5),
+        (0.012, 0.6),
+        (0.05, 0.75),
+        (0.15, 0.75),
+        (1.0, 5.0),
+    ]
 
 
 async def test_callers_who_may_see_different_things_have_different_views(

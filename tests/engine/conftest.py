@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from headrace.clock import Clock
 from headrace.engine.base import Engine
 from headrace.engine.open import open_engine
 from tests.conftest import VERSIONS, Servers, store_url
+from tests.support.pgbouncer import PgBouncer
+
+# HEADRACE_TEST_POOLER=transaction runs all of it on PostgreSQL behind PgBouncer, or =session.
+POOLER = os.environ.get("HEADRACE_TEST_POOLER", "")
 
 Opener = Callable[[], Awaitable[Engine]]
 
@@ -52,7 +57,24 @@ def engine_url(request: pytest.FixtureRequest, servers: Servers, tmp_path: Path)
     """A URL of a store that nobody else uses."""
     new = "new_store" in request.keywords
     name = "sqlite" if request.param == SEVERAL else request.param
-    return store_url(name, servers, tmp_path, new=new)
+    url = store_url(name, servers, tmp_path, new=new)
+    if POOLER and request.param == "postgres":
+        bouncer: PgBouncer = request.getfixturevalue("pooler")
+        signals = "pooler=session"
+        if POOLER == "transaction":
+            signals = f"listen=127.0.0.1:{servers.running['postgres'].port}"
+        return f"{bouncer.in_front_of(url)}&{signals}"
+    return url
+
+
+@pytest.fixture(scope="session")
+def pooler(servers: Servers) -> Iterator[PgBouncer]:
+    """In front of PostgreSQL, if that is asked for."""
+    servers.url("postgres")
+    bouncer = PgBouncer(servers.running["postgres"].port, POOLER)
+    bouncer.start()
+    yield bouncer
+    bouncer.destroy()
 
 
 @pytest.fixture

@@ -253,6 +253,28 @@ async def test_five_thousand_jobs_in_one_call(engine: Engine) -> None:
     assert queue.ready == 2_500 + 25
 
 
+@pytest.mark.parametrize("count", [15, 16, 17, 50])
+async def test_each_job_of_a_call_keeps_its_own_values(engine: Engine, count: int) -> None:
+    jobs = [
+        a_job(
+            task=f"t{n}",
+            args=b"[%d]" % n,
+            lane=f"l{n}" if n % 3 else None,
+            key=f"k{n}" if n % 2 else None,
+            meta=b'{"n":%d}' % n if n % 5 else None,
+            delay=60.0 * (n % 4 == 0),
+        )
+        for n in range(count)
+    ]
+    await engine.insert(jobs)
+    stored = await engine.get([job.id for job in jobs])
+    for n, (asked, job) in enumerate(zip(jobs, stored, strict=True)):
+        assert (job.id, job.task, job.args_json) == (asked.id, f"t{n}", asked.args)
+        assert (job.lane, job.key) == (asked.lane, asked.key)
+        assert job.meta == ({"n": n} if n % 5 else {})
+        assert job.status is (Status.SCHEDULED if n % 4 == 0 else Status.PENDING)
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("finished", [2, 3])
 async def test_a_repeated_call_leaves_jobs_alone_that_have_finished_since(

@@ -76,6 +76,35 @@ async def test_an_old_result_is_returned_while_it_is_read_anew(time: Seconds) ->
     assert store.reads == 2
 
 
+async def test_what_nobody_waits_for_may_be_read_otherwise(time: Seconds) -> None:
+    store, reads, again = Store(), CachedReads[int](2.0, meanwhile=10.0), list[int]()
+
+    async def slowly() -> int:
+        again.append(await store.read())
+        return again[-1]
+
+    assert await reads.get("a", store.read, slowly) == 1
+    time.now += 3.0
+    assert await reads.get("a", store.read, slowly) == 1
+    await some_turns()
+    assert (await reads.get("a", store.read, slowly), again) == (2, [2])
+    # There is nothing to show: somebody waits.
+    time.now += 30.0
+    assert (await reads.get("a", store.read, slowly), again) == (3, [2])
+
+
+async def test_a_result_is_kept_no_longer_than_is_asked_for(time: Seconds) -> None:
+    async def read() -> float:
+        time.now += 1.0
+        return time.now
+
+    for times, kept in ((None, True), (0.0, False)):
+        reads = CachedReads[float](2.0, times=times)
+        first = await reads.get("a", read)
+        time.now += 5.0
+        assert (await reads.get("a", read) == first) is kept
+
+
 async def test_a_result_that_is_too_old_is_waited_for(time: Seconds) -> None:
     store, reads = Store(), CachedReads[int](2.0, meanwhile=10.0)
     assert await reads.get("a", store.read) == 1

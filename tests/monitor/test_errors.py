@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from headrace.errors import HeadraceError
 from headrace.model.fingerprint import fingerprint
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Failed, Failure, Outcome, Settlement, TimedOut
+from headrace.model.views import JobPage
 from headrace.monitor import errors
 from headrace.monitor.errors import MOST_POINTS, error_groups
 from tests.support.verbs import a_job, a_worker, claim
@@ -103,6 +106,33 @@ async def test_only_the_newest_failures_are_looked_at(
     monkeypatch.setattr(errors, "LOOK", 20)
     found = await error_groups(engine, JobFilter(tasks=("old",)))
     assert (found.looked_at, found.complete) == (0, False)
+
+
+async def test_the_store_rests_between_pages_that_nobody_waits_for(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(errors, "PAGE", 10)
+    await ended(engine, await a_worker(engine), "send", [failed("E", "x")] * 25)
+    # A rest without end: what is asked before it is what others have to wait for.
+    monkeypatch.setattr(errors, "GENTLY", 1e9)
+    first, pages = asyncio.Event(), list[int]()
+    list_jobs = engine.list_jobs
+
+    async def counted(*given: Any, **named: Any) -> JobPage:
+        page = await list_jobs(*given, **named)
+        pages.append(len(page.jobs))
+        first.set()
+        return page
+
+    engine.list_jobs = counted  # type: ignore[method-assign]
+    gentle = asyncio.create_task(error_groups(engine, JobFilter(), gently=True))
+    await first.wait()
+    # Who waits does not rest.
+    assert (await error_groups(engine, JobFilter())).looked_at == 25
+    gentle.cancel()
+    assert pages == [10, 10, 10, 5]
+    with pytest.raises(asyncio.CancelledError):
+        await gentle
 
 
 async def test_small_groups_beyond_the_first_are_counted(

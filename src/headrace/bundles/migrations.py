@@ -84,8 +84,11 @@ async def script_of(engine: AsyncEngine, address: TablesAddress, tables: Tables,
     scripts = _scripts(tables, name)
     written = io.StringIO()
     if address.postgres:
-        written.write(f'CREATE SCHEMA IF NOT EXISTS "{address.schema}";\n')
-        written.write(f'SET search_path TO "{address.schema}", public;\n\n')
+        from headrace.engine.postgres.connection.address import quoted  # noqa: PLC0415
+
+        schema = quoted(address.schema or "")
+        written.write(f"CREATE SCHEMA IF NOT EXISTS {schema};\n")
+        written.write(f"SET search_path TO {schema}, public;\n\n")
 
     def steps(_: Any, context: MigrationContext) -> Any:
         return scripts._upgrade_revs(HEAD, state.version or "base")

@@ -78,10 +78,10 @@ def _in_postgres(name: str, given: str | None, engine_url: str) -> TablesAddress
     schema = f"{address.schema}_{name.replace('-', '_')}"
     if given is not None and "schema" in parse_qs(urlsplit(given).query):
         schema = address.schema
-    if len(schema) > LONGEST_SCHEMA:
+    if len(schema.encode()) > LONGEST_SCHEMA:
         raise InvalidSetting(
             f"the schema {schema} for the tables of bundle {name} has more than {LONGEST_SCHEMA} "
-            f"characters; name another: {variable_prefix(name)}URL=postgresql://…?schema=…"
+            f"bytes; name another: {variable_prefix(name)}URL=postgresql://…?schema=…"
         )
     return TablesAddress(address.dsn, schema=schema)
 

@@ -30,7 +30,7 @@ from headrace.api_types.responses import (
     TaskView,
 )
 from headrace.client.client import Client
-from headrace.client.errors import AccessDenied, NotFound, RateLimited, UnexpectedAnswer
+from headrace.client.errors import AccessDenied, NotFound, TooManyRequests, UnexpectedAnswer
 from headrace.client.files import File
 from headrace.client.job_codec import JobOptions
 from headrace.client.sync import SyncClient
@@ -54,7 +54,6 @@ __all__ = [
     "MatchedError",
     "NewKey",
     "NotFound",
-    "RateLimited",
     "Replayed",
     "RunBegun",
     "Running",
@@ -67,5 +66,6 @@ __all__ = [
     "SkippedTimes",
     "SyncClient",
     "TaskView",
+    "TooManyRequests",
     "UnexpectedAnswer",
 ]

@@ -3,7 +3,7 @@
     HeadraceError
     ├── AccessDenied        the key is missing, wrong, revoked, or may not do this
     ├── NotFound            the server has no such file or record
-    ├── RateLimited         too many requests for this key; nothing was changed
+    ├── TooManyRequests     too many requests for this key; nothing was changed
     └── UnexpectedAnswer    what answered does not speak as a Headrace server does
 
 A server that cannot be reached is an `EngineUnavailable`, as an engine would be.
@@ -31,7 +31,7 @@ class NotFound(HeadraceError):
     """The server has nothing of this name. A missing job is a `JobNotFound`."""
 
 
-class RateLimited(HeadraceError):
+class TooManyRequests(HeadraceError):
     """Too many requests for this key; nothing was changed."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
@@ -126,7 +126,9 @@ def error_for(
     problem = _read(headers, content)
     if status == 429:
         text = problem_text(problem) if problem else "too many requests"
-        return RateLimited(f"{asked}: {text}", retry_after=retry_after(headers.get("Retry-After")))
+        return TooManyRequests(
+            f"{asked}: {text}", retry_after=retry_after(headers.get("Retry-After"))
+        )
     if problem is None:
         return _foreign(status, content, asked)
     if status in (401, 403):

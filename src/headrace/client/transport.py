@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from headrace.client.address import ServerAddress
-from headrace.client.errors import RateLimited, error_for
+from headrace.client.errors import TooManyRequests, error_for
 from headrace.client.request import LONGEST_WAIT, Request, Response, pause
 from headrace.errors import EngineUnavailable, HeadraceError, InvalidSetting
 from headrace.tracing import current_headers
@@ -86,7 +86,7 @@ class Transport:
         for tried in itertools.count():
             try:
                 return await self._once(request)
-            except RateLimited as error:
+            except TooManyRequests as error:
                 # It was refused before anything was done, so it may always be sent again.
                 asked = error.retry_after or 0.0
                 if tried >= self._retries or asked > LONGEST_WAIT:

@@ -16,7 +16,7 @@ import hmac
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.encryption.keys import CHECK_BYTES, Key, Keys
+from headrace.encryption.keys import CHECK_BYTES, EncryptionKey, Keys
 from headrace.errors import MissingDriver, MissingEncryptionKey, SealRefused
 from headrace.model.sealed import Sealed
 
@@ -95,7 +95,7 @@ def unseal(keys: Keys, binding: Binding, sealed: Sealed) -> bytes:
     return _decrypted(key, binding, data)
 
 
-def _decrypted(key: Key, binding: Binding, data: bytes) -> bytes:
+def _decrypted(key: EncryptionKey, binding: Binding, data: bytes) -> bytes:
     cipher, not_authentic = load_cipher()
     nonce = data[1 + CHECK_BYTES : _HEAD]
     try:
@@ -120,11 +120,11 @@ def shown(binding: Binding) -> str:
 _RECORDS = {"params": "schedule", "message": "dead letter"}
 
 
-def _derived(key: Key, binding: Binding) -> bytes:
+def _derived(key: EncryptionKey, binding: Binding) -> bytes:
     return hmac.digest(key.secret, b"headrace sealed 1\0" + binding.owner.encode(), "sha256")
 
 
-def _associated(key: Key, binding: Binding) -> bytes:
+def _associated(key: EncryptionKey, binding: Binding) -> bytes:
     # With their lengths, so that no two bindings are written alike.
     parts = [part.encode("utf-8", "surrogatepass") for part in (key.name, *binding)]
     return VERSION + b"".join(len(part).to_bytes(4, "big") + part for part in parts)

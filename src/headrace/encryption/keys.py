@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _SEPARATOR = re.compile(r"[,\n]")
 
 
-class Key(msgspec.Struct, frozen=True, eq=False):
+class EncryptionKey(msgspec.Struct, frozen=True, eq=False):
     """A key. `check` tells keys of the same name apart, and says nothing of the key."""
 
     name: str
@@ -47,8 +47,8 @@ class Key(msgspec.Struct, frozen=True, eq=False):
 class Keys:
     """The keys of an App, by name. The first is the one that seals."""
 
-    def __init__(self, keys: Iterable[Key]) -> None:
-        self._keys: dict[str, Key] = {}
+    def __init__(self, keys: Iterable[EncryptionKey]) -> None:
+        self._keys: dict[str, EncryptionKey] = {}
         for key in keys:
             known = self._keys.setdefault(key.name, key)
             if known.secret != key.secret:
@@ -61,7 +61,7 @@ class Keys:
         return f"<Keys {', '.join(self._keys)}>"
 
     @property
-    def first(self) -> Key:
+    def first(self) -> EncryptionKey:
         """Return the key that seals."""
         return next(iter(self._keys.values()))
 
@@ -70,7 +70,7 @@ class Keys:
         """Return the names of all keys, the one that seals first."""
         return list(self._keys)
 
-    def find(self, name: str) -> Key | None:
+    def find(self, name: str) -> EncryptionKey | None:
         """Return the key of this name, if it is here."""
         return self._keys.get(name)
 
@@ -79,7 +79,7 @@ def make_keys(given: KeySource | None, text: str | None, file: str | None) -> Ke
     """Return the keys that are given in code; without these, those of the settings: of the text
     `encryption_keys` first, then of the file. Raises `InvalidSetting` if there are none.
     """
-    found: list[Key] = []
+    found: list[EncryptionKey] = []
     if given is not None:
         found += _of(given() if callable(given) else given, "App(encryption=…)")
     else:
@@ -103,7 +103,7 @@ def _read(file: str) -> str:
         ) from None
 
 
-def _of(given: Any, where: str) -> list[Key]:
+def _of(given: Any, where: str) -> list[EncryptionKey]:
     if inspect.iscoroutine(given):
         given.close()
         raise InvalidSetting(f"{where} is a coroutine function; give a plain function")
@@ -129,7 +129,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in _SEPARATOR.split("\n".join(lines)) if part.strip()]
 
 
-def _key(name: Any, value: Any, where: str) -> Key:
+def _key(name: Any, value: Any, where: str) -> EncryptionKey:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidSetting(
             f"{where}: a key has a name that cannot be used; use letters, digits, dots, dashes "
@@ -142,7 +142,7 @@ def _key(name: Any, value: Any, where: str) -> Key:
             f'{where}: key "{name}" must be {KEY_BYTES} bytes in base64, got {size}; {HOW}'
         )
     check = hashlib.sha256(b"headrace key check\0" + secret).digest()[:CHECK_BYTES]
-    return Key(name, secret, check)
+    return EncryptionKey(name, secret, check)
 
 
 def _decoded(value: Any) -> bytes | None:

@@ -38,7 +38,7 @@ class _CachedRead(Generic[T]):
 
 
 class CachedReads(Generic[T]):
-    """Results by key, each at most `seconds` old, or `TIMES` as long as it took to read. One that
+    """Results by key, each at most `seconds` old, or `times` as long as it took to read. One that
     was fresh up to `meanwhile` seconds ago is returned while it is read anew, so that nobody waits.
     """
 
@@ -47,11 +47,15 @@ class CachedReads(Generic[T]):
         seconds: float,
         *,
         meanwhile: float = 0.0,
+        times: float | None = None,
         most: int = MOST,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """`most` keys are kept. `clock` returns seconds, of the machine if it is left out."""
+        """`times` is `TIMES` if it is left out. `most` keys are kept. `clock` returns seconds, of
+        the machine if it is left out.
+        """
         self._seconds = seconds
+        self._times = times
         self._meanwhile = meanwhile
         self._most = most
         self._clock = clock or _seconds
@@ -62,14 +66,21 @@ class CachedReads(Generic[T]):
         # A read that is under way may be from before: only those who wait for it get it.
         self._kept.clear()
 
-    async def get(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return what was read lately, or read it. Concurrent callers share a read."""
+    async def get(
+        self,
+        key: Hashable,
+        read: Callable[[], Coroutine[Any, Any, T]],
+        again: Callable[[], Coroutine[Any, Any, T]] | None = None,
+    ) -> T:
+        """Return what was read lately, or read it. Concurrent callers share a read. `again` reads
+        it anew while there is something to show: it may take its time.
+        """
         kept, now = self._kept.pop(key, None), self._clock()
         if kept is None or kept.late(now) >= 0:
             before = kept if kept is not None and kept.late(now) < self._meanwhile else None
             if before is not None:
                 before.before = None  # or each would keep all that were before it
-            kept = self._begin(read, before)
+            kept = self._begin(read if before is None else again or read, before)
         self._kept[key] = kept
         while len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
@@ -86,7 +97,8 @@ class CachedReads(Generic[T]):
         async def timed() -> T:
             began = self._clock()
             result = await read()
-            kept.until = began + max(self._seconds, TIMES * (self._clock() - began))
+            times = TIMES if self._times is None else self._times
+            kept.until = began + max(self._seconds, times * (self._clock() - began))
             return result
 
         kept = _CachedRead(asyncio.create_task(timed(), name="headrace read"), before)

@@ -8,6 +8,7 @@ so nothing is said of failures that were retried and then succeeded.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
@@ -25,6 +26,9 @@ MOST_FAILURES = 5_000
 # Pages are small: others are served between two of them.
 PAGE = 250
 STEP = 1_000
+# Where nobody waits for it, others come first: between two pages the store has a rest that is so
+# many times as long as the page took.
+GENTLY = 4.0
 LOOK = 20_000
 SAMPLES = 5
 # Only the largest groups are returned, and what all others have together.
@@ -42,20 +46,23 @@ async def error_groups(
     *,
     most: int = MOST_FAILURES,
     visible: Callable[[Sequence[Job]], Awaitable[list[Job]]] | None = None,
+    gently: bool = False,
 ) -> ErrorGroups:
     """Return the newest failures that match, in groups, the largest first. `visible` says which of
-    them the caller may see.
+    them the caller may see. `gently`: nobody waits for it, so others come first.
     """
     filter = msgspec.structs.replace(wanted, statuses=FAILED)
     jobs: list[Job] = []
     cursor, looked = None, 0
     while len(jobs) < most and looked < LOOK:
-        limit = min(PAGE, most - len(jobs))
+        limit, began = min(PAGE, most - len(jobs)), time.perf_counter()
         page = await engine.list_jobs(filter, cursor=cursor, limit=limit, brief=True, look=STEP)
         jobs += page.jobs if visible is None else await visible(page.jobs)
         cursor, looked = page.cursor, looked + STEP
         if cursor is None:
             break
+        if gently:
+            await asyncio.sleep(GENTLY * (time.perf_counter() - began))
     # Of many it takes longer than the event loop may be kept from other things.
     return await asyncio.to_thread(grouped, jobs, complete=cursor is None)
 

@@ -33,7 +33,7 @@ Place = tuple[str, str]
 """A queue and a lane in it; the lane "" is the queue itself."""
 
 
-class Store(Viewing, Records, Protocol):
+class RatesReader(Viewing, Records, Protocol):
     """What is read of an engine."""
 
 

@@ -13,7 +13,7 @@ from headrace.model.limits.rate import RateView
 from headrace.model.sealed import key_of_args
 from headrace.model.status import ACTIVE, State
 from headrace.model.worker import Worker
-from headrace.monitor.rates import Store, with_holds
+from headrace.monitor.rates import RatesReader, with_holds
 from headrace.monitor.words import close_command, plural
 
 # Beyond this many, nobody needs to know exactly.
@@ -22,7 +22,7 @@ MOST = 1_000
 NEAR_SECONDS = 12 * 3_600.0
 
 
-async def why(engine: Store, job: Job, now: float) -> list[str]:
+async def why(engine: RatesReader, job: Job, now: float) -> list[str]:
     """The reasons, in words."""
     match job.state:
         case State.SCHEDULED:
@@ -61,7 +61,7 @@ def _scheduled(job: Job, now: float) -> list[str]:
     return reasons
 
 
-async def _stopped(engine: Store, job: Job) -> list[str]:
+async def _stopped(engine: RatesReader, job: Job) -> list[str]:
     """What the breaker of its lane says, if that is open."""
     found = None if job.lane is None else await open_breaker(engine, (job.queue, job.lane))
     if found is None:
@@ -76,7 +76,7 @@ async def _stopped(engine: Store, job: Job) -> list[str]:
     return [f"{told}: {view.cause}. {then}. Close it with: {close_command(view)}"]
 
 
-async def _parked(engine: Store, job: Job, now: float) -> list[str]:
+async def _parked(engine: RatesReader, job: Job, now: float) -> list[str]:
     """When a job may start that waits for the rate of its lane, and what it waits for."""
     paused = await _paused(engine, job)
     if stopped := await _stopped(engine, job):
@@ -91,7 +91,7 @@ async def _parked(engine: Store, job: Job, now: float) -> list[str]:
     return [*paused, f"{starts}."]
 
 
-async def _paused(engine: Store, job: Job) -> list[str]:
+async def _paused(engine: RatesReader, job: Job) -> list[str]:
     return [
         f"Queue {job.queue!r} is paused. Resume it with: headrace queues resume {job.queue}"
         for queue in await engine.queues()
@@ -99,7 +99,7 @@ async def _paused(engine: Store, job: Job) -> list[str]:
     ]
 
 
-async def _closed(engine: Store, job: Job, now: float) -> list[str]:
+async def _closed(engine: RatesReader, job: Job, now: float) -> list[str]:
     """What the rates of its queue and its lane say, if they let nothing start now."""
     keys = await _keys(engine, job.queue, "")
     if job.lane is not None:
@@ -115,7 +115,7 @@ async def _closed(engine: Store, job: Job, now: float) -> list[str]:
     return reasons
 
 
-async def _keys(engine: Store, queue: str, lane: str | None) -> list[RateView]:
+async def _keys(engine: RatesReader, queue: str, lane: str | None) -> list[RateView]:
     return await with_holds(engine, await engine.rates(queue=queue, lane=lane))
 
 
@@ -140,7 +140,7 @@ def _expires(job: Job) -> list[str]:
     return [f"It is cancelled if it has not started by {job.expires_at:%Y-%m-%d %H:%M:%S} UTC."]
 
 
-async def _pending(engine: Store, job: Job, now: float) -> list[str]:
+async def _pending(engine: RatesReader, job: Job, now: float) -> list[str]:
     reasons = await _stopped(engine, job)
     reasons += await _paused(engine, job)
     reasons += await _closed(engine, job, now)

@@ -14,7 +14,7 @@ import msgspec
 from headrace.loops.sockets import bind, parse_address, url_of
 from headrace.monitor.metrics.text import CONTENT_TYPE
 from headrace.probes.probe import Probe
-from headrace.probes.responder import Answer, Responder
+from headrace.probes.responder import ProbeResponse, Responder
 
 log = logging.getLogger("headrace.probes")
 
@@ -55,30 +55,30 @@ class _Answers:
         self._made_at = float("-inf")
         self._making: asyncio.Task[None] | None = None
 
-    async def healthz(self) -> Answer:
+    async def healthz(self) -> ProbeResponse:
         """The event loop answers: that is all that it says."""
         return _answer(HTTPStatus.OK, {"status": "ok"})
 
-    async def readyz(self) -> Answer:
+    async def readyz(self) -> ProbeResponse:
         """Whether the process can work now."""
         trouble = await self._probe.trouble()
         if trouble is None:
             return _answer(HTTPStatus.OK, {"status": "ok"})
         return _answer(HTTPStatus.SERVICE_UNAVAILABLE, {"status": "not ready", "reason": trouble})
 
-    async def metrics(self) -> Answer:
+    async def metrics(self) -> ProbeResponse:
         """Its numbers, a second old at most."""
         if time.monotonic() - self._made_at > FRESH_SECONDS:
             if self._making is None or self._making.done():
                 self._making = asyncio.create_task(self._make(), name="headrace metrics")
             # One who goes away must not take it from the others.
             await asyncio.shield(self._making)
-        return Answer(HTTPStatus.OK, self._metrics, CONTENT_TYPE)
+        return ProbeResponse(HTTPStatus.OK, self._metrics, CONTENT_TYPE)
 
     async def _make(self) -> None:
         self._metrics = await self._probe.metrics()
         self._made_at = time.monotonic()
 
 
-def _answer(status: HTTPStatus, body: dict[str, str]) -> Answer:
-    return Answer(status, msgspec.json.encode(body))
+def _answer(status: HTTPStatus, body: dict[str, str]) -> ProbeResponse:
+    return ProbeResponse(status, msgspec.json.encode(body))

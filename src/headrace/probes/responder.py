@@ -20,7 +20,7 @@ MOST_BYTES = 8_192
 MOST_CONNECTIONS = 32
 
 
-class Answer(NamedTuple):
+class ProbeResponse(NamedTuple):
     """What is sent back."""
 
     status: HTTPStatus
@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     allow: str | None = None
 
 
-Handler = Callable[[], Awaitable[Answer]]
+Handler = Callable[[], Awaitable[ProbeResponse]]
 
 
 class Responder:
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         self._transport.write("\r\n".join([*head, "", ""]).encode() + body)
         self._transport.close()
 
-    async def _find(self, line: bytes | None) -> tuple[str, Answer]:
+    async def _find(self, line: bytes | None) -> tuple[str, ProbeResponse]:
         if line is None:
             return "", _plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         parts = line.split(b" ")
@@ -128,5 +128,5 @@ class Connection(asyncio.Protocol):
             return method, _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
-def _plain(status: HTTPStatus) -> Answer:
-    return Answer(status, f"{status.phrase}\n".encode(), "text/plain; charset=utf-8")
+def _plain(status: HTTPStatus) -> ProbeResponse:
+    return ProbeResponse(status, f"{status.phrase}\n".encode(), "text/plain; charset=utf-8")

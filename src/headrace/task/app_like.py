@@ -2,22 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from headrace.task.stage_hooks import StageHook
-from headrace.task.task import JobSink, Task
+from headrace.task.task import Task
 
 if TYPE_CHECKING:
     from headrace.artifacts import ArtifactStore
+    from headrace.artifacts.index import HandedIn
     from headrace.clock import Clock
     from headrace.config import Settings
+    from headrace.encryption import Sealing
     from headrace.engine.base import Engine
     from headrace.loops.loop import Loop
-    from headrace.model.job import NewJob
+    from headrace.model.artifact import File
+    from headrace.model.job import Job, NewJob
     from headrace.model.limits.breaker import Breaker
     from headrace.telemetry import Telemetry
     from headrace.tracing.tracer import Tracing
+
+
+R = TypeVar("R")
+
+
+class JobSink(Protocol):
+    """Stores jobs: the App, as tasks see it."""
+
+    async def enqueue_job(self, job: NewJob[R], *, connection: Any = None) -> Job[R]:
+        """Store one job."""
+
+    async def enqueue_with_files(
+        self,
+        files: Mapping[str, File],
+        make: Callable[[list[HandedIn]], NewJob],
+        *,
+        connection: Any = None,
+    ) -> tuple[Job, bool]:
+        """Store files and the job that `make` makes of them, or neither. Also return whether it is
+        new.
+        """
+
+    @property
+    def payload_limit(self) -> int:
+        """Return how many bytes the arguments of a job may have."""
+
+    @property
+    def sealing(self) -> Sealing | None:
+        """Return what seals the values of encrypted tasks; None without keys."""
+
+    @property
+    def encrypt_all(self) -> bool:
+        """Return whether tasks are encrypted that do not say whether they are."""
 
 
 class AppLike(JobSink, Protocol):

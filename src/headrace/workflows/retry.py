@@ -15,13 +15,13 @@ from headrace import job_tree
 from headrace.engine.base import Engine
 from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput, JobConflict
-from headrace.job_tree import rerun_without
+from headrace.job_tree import child_ids, record_of, rerun_without
 from headrace.model.durable.entries import CHILDREN, STAGE
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job
 from headrace.model.status import Status
 from headrace.workflows.model import Workflow
-from headrace.workflows.run import TASK, child_ids, get_all, parts_of, record_of
+from headrace.workflows.run import TASK, get_all, parts_of
 from headrace.workflows.step_ends import Ends, output_stage
 
 OTHER_QUEUES = (

@@ -14,12 +14,10 @@ import msgspec
 from headrace.engine.base import Engine
 from headrace.engine.bounded_reads import parts
 from headrace.errors import InvalidInput, JobConflict, NotRetryable, UnknownWorkflow
-from headrace.job_tree import complete_rerun
+from headrace.job_tree import child_ids, complete_rerun, record_of
 from headrace.model.durable.awaited import AwaitedChildren
 from headrace.model.durable.context import Context
-from headrace.model.durable.entries import CHILDREN, STAGE, ChildrenRecord
-from headrace.model.durable.writes import StoredEntry
-from headrace.model.ids import nth_id
+from headrace.model.durable.entries import CHILDREN, STAGE
 from headrace.model.job import Job, NewJob
 from headrace.model.policy import TaskPolicy
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy
@@ -338,14 +336,3 @@ def parts_of(job: Job) -> tuple[Workflow, dict[str, Any]]:
             f"the workflow of run {job.id} cannot be read by this version of headrace ({error}); "
             "use the one that began it, or a later one"
         ) from None
-
-
-def record_of(entry: StoredEntry) -> ChildrenRecord:
-    """What is kept of children that were made together."""
-    return msgspec.json.decode(entry.body, type=ChildrenRecord)
-
-
-def child_ids(entry: StoredEntry) -> list[str]:
-    """The ids of the children that were made together."""
-    record = record_of(entry)
-    return [nth_id(record.base, index) for index in range(record.count)]

@@ -9,12 +9,13 @@ from typing import Any, Literal
 import msgspec
 
 from headrace.engine.base import Engine
+from headrace.job_tree import child_ids
 from headrace.model.durable.entries import CHILDREN
 from headrace.model.durable.writes import StoredEntry
 from headrace.model.job import Job, JobFilter
 from headrace.model.status import Status
 from headrace.workflows.model import Step
-from headrace.workflows.run import child_ids, get_all, parts_of
+from headrace.workflows.run import get_all, parts_of
 from headrace.workflows.sealed import shown_result
 from headrace.workflows.step_ends import Ends, StepEnd
 

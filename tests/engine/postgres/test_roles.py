@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-import headrace
 from headrace.clock import Clock
 from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.engine import PostgresEngine
 from headrace.errors import EngineError
-from headrace.model.insert_policy import InsertPolicy
-from headrace.model.job import JobFilter
-from headrace.model.outcome import Snoozed
-from headrace.model.worker import WorkerStats
+from tests.engine.postgres.all_verbs import use_all_verbs, use_an_app
 from tests.engine.postgres.conftest import Raw
-from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, settle
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,6 +23,12 @@ def documented_grants(schema: str, role: str) -> str:
     page = (ROOT / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
     [grants] = [text for text in page.split("```sql\n")[1:] if text.startswith("GRANT")]
     return grants.partition("```")[0].replace("headrace", schema).replace("app_user", role)
+
+
+async def grant_documented(raw: Raw, quoted_schema: str, role: str) -> None:
+    """Run them for a schema of any name."""
+    for each in documented_grants("{schema}", role).strip().removesuffix(";").split(";"):
+        await raw.execute(each.replace("{schema}", quoted_schema))
 
 
 @pytest.fixture
@@ -56,61 +56,13 @@ async def limited_url(role: str, address: Address, engine_url: str) -> str:
 async def test_jobs_are_enqueued_run_and_seen_without_the_right_to_change_tables(
     limited_url: str,
 ) -> None:
-    app = headrace.App(limited_url, migrate="never")
-
-    @app.task(lane="l")
-    async def double(number: int) -> int:
-        return 2 * number
-
-    async with app:
-        job = await double.enqueue(3)
-        await headrace.JobOrchestrator(app).run_until_idle()
-        assert await app.result(job.id, timeout=5) == 6
+    await use_an_app(limited_url)
 
 
 async def test_every_group_of_verbs_works_without_the_right_to_change_tables(
-    limited_url: str, address: Address
+    limited_url: str,
 ) -> None:
-    engine = PostgresEngine(limited_url, clock=Clock())
-    await engine.open()
-    worker = await a_worker(engine)
-    keeper = engine.keeper(worker, 30.0)
-    assert (await asyncio.to_thread(keeper.renew, WorkerStats())).alive
-    await asyncio.to_thread(keeper.close)
-    first, second = await enqueue(engine, lane="l", key="k"), await enqueue(engine, lane="l")
-    await engine.insert([a_job(), a_job(delay=60), a_job(expires_in=60)])
-    policy = InsertPolicy(on_duplicate="replace")
-    await engine.insert_by_policy(a_job(key="p", lane="p", policy=policy))
-    await engine.record_put("kind", "key", b"{}")
-    connection = await asyncpg.connect(limited_url.partition("?")[0])
-    async with connection.transaction():
-        [within] = await engine.insert_within(connection, [a_job(lane="m")])
-    await connection.close()
-    jobs = await claim(engine, worker, 10)
-    assert {first, within.id} <= {job.id for job in jobs}
-    assert await settle(engine, jobs[0], Snoozed(60, ()))
-    for job in jobs[1:]:
-        assert await complete(engine, job)
-    assert await engine.rerun([jobs[0].id]) == [jobs[0].id]
-    assert await engine.cancel([second]) == {second: True}
-    assert await engine.signal(jobs[0].id, "event", b"1") == "delivered"
-    await engine.pause("default", True)
-    await engine.pause("default", False)
-    assert (await engine.list_jobs(JobFilter(), limit=10)).jobs
-    assert await engine.queues()
-    assert await engine.lanes() is not None
-    assert await engine.workers()
-    assert (await engine.report()).schema_version > 0
-    await engine.promote_due(10)
-    assert (await engine.expire(10)).ids == ()
-    assert await engine.take_lost(10) == []
-    assert await engine.wake([jobs[0].id]) == []
-    assert await engine.prune(keep=0) >= 2
-    await engine._vacuum.run()
-    assert await engine.record_delete("kind", "key")
-    assert await engine.audit() == []
-    await engine.retire(worker)
-    await engine.close()
+    await use_all_verbs(limited_url)
 
 
 async def test_without_the_grants_nothing_can_be_used_and_the_remedy_is_named(

@@ -11,6 +11,7 @@ from chaos.proxy import Proxy
 
 from headrace.engine.postgres.connection.address import parse_address
 from headrace.engine.postgres.connection.connection import Link
+from headrace.engine.postgres.connection.connector import Connector
 from headrace.errors import EngineUnavailable
 
 LIMIT = 60.0
@@ -33,7 +34,7 @@ async def far(engine_url: str, line: Proxy) -> AsyncIterator[Link]:
     """A connection over that line, open; it waits a second for an answer."""
     port = urlsplit(engine_url).port
     address = parse_address(engine_url.replace(f":{port}", f":{line.port}"))
-    link = Link(address, "far", timeout=TIMEOUT)
+    link = Link(Connector(address), "far", timeout=TIMEOUT)
     await link.fetch("SELECT 1")
     yield link
     line.heal()

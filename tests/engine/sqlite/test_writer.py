@@ -51,6 +51,17 @@ async def test_what_waits_is_committed_together(sqlite_engine: SqliteEngine) -> 
     assert statements.count("COMMIT") in (2, 3)
 
 
+async def test_many_jobs_are_stored_by_few_statements(sqlite_engine: SqliteEngine) -> None:
+    statements: list[str] = []
+    await writer_of(sqlite_engine).run(
+        lambda it: it.connection.set_trace_callback(statements.append)
+    )
+    await sqlite_engine.insert([a_job() for _ in range(100)])
+    stored = [each for each in statements if "INSERT INTO job (" in each]
+    # Six of sixteen jobs, and one for each of the others.
+    assert len(stored) == 6 + 4
+
+
 async def test_a_failing_operation_does_not_poison_its_batch(sqlite_engine: SqliteEngine) -> None:
     await sqlite_engine.record_put("kind", "key", b"1", version=0)
     first, conflict, broken, second = await together(

@@ -68,7 +68,9 @@ async def _psycopg(connection: Any, function: str, offset: float, jobs: str) -> 
     idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     if connection.autocommit and idle:
         raise InvalidInput(_NO_TRANSACTION.format("the psycopg connection (autocommit)"))
-    statement = f"SELECT * FROM {function}(%s::float8, %s::text)"  # noqa: S608 - a checked schema
+    # In a schema's name, too, the driver would take it for a parameter.
+    named = function.replace("%", "%%")
+    statement = f"SELECT * FROM {named}(%s::float8, %s::text)"  # noqa: S608 - a checked schema
     cursor = connection.cursor(row_factory=psycopg.rows.tuple_row)
     if isinstance(connection, psycopg.AsyncConnection):
         async with cursor:
@@ -92,8 +94,9 @@ async def _sqlalchemy(connection: Any, function: str, offset: float, jobs: str) 
             f"conn= is a SQLAlchemy session on {bound.dialect.name}, not on PostgreSQL; "
             "use one on the database of HEADRACE_URL"
         )
+    named = function.replace(":", "\\:")
     statement = sys.modules["sqlalchemy"].text(
-        f"SELECT * FROM {function}(CAST(:shift AS double precision), CAST(:jobs AS text))"  # noqa: S608 - a checked schema
+        f"SELECT * FROM {named}(CAST(:shift AS double precision), CAST(:jobs AS text))"  # noqa: S608 - a checked schema
     )
 
     def call(blocking: Any) -> Rows:

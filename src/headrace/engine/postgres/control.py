@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headrace.engine.postgres.connection.connection import Connection
+from headrace.engine.postgres.connection.connector import Connection
 from headrace.engine.postgres.connection.store import Store
 from headrace.engine.postgres.sql import sql
 from headrace.engine.stored_text import is_id, storable
@@ -67,7 +67,7 @@ class Steering(Store):
         kinds = [storable(kind) for kind, _ in names]
         named = [storable(name) for _, name in names]
         run, offset = self._common.run, self.clock.offset
-        async with connection.transaction():
+        async with self._common.transaction(connection):
             [(accepted,)] = await run(connection, sql.rerun_without, job_id, token, kinds, named)
             if not accepted:
                 return False

@@ -8,7 +8,7 @@ from headrace.engine.postgres.connection.migrate import migrate, schema_state
 from headrace.engine.postgres.control import Steering
 from headrace.engine.postgres.insert import Producing
 from headrace.engine.postgres.rates.keys import Rates
-from headrace.engine.postgres.report import findings
+from headrace.engine.postgres.report import about_pooler, findings
 from headrace.engine.postgres.sql import sql
 from headrace.engine.postgres.upkeep import Upkeep
 from headrace.engine.postgres.views import Viewing
@@ -56,14 +56,14 @@ class PostgresEngine(Producing, Working, Upkeep, Steering, Viewing, Rates):
             server_version=row["version"],
             schema_version=row["schema_version"],
             clock_skew=skew,
-            findings=findings(row, skew),
+            findings=[*findings(row, skew), *about_pooler(self.address, self._common.pooled)],
             # How much is free on its disk, the server does not tell.
             space=EngineSpace(where="disk", used_bytes=row["size"]),
         )
 
     async def audit(self) -> list[Finding]:
         """Check the invariants over the whole store in one snapshot. Empty means all is well."""
-        async with self._views.hold() as connection, connection.transaction():
+        async with self._views.hold() as connection, self._views.transaction(connection):
             # Whole tables are joined: statistics that are too low must not make loops of that.
             await connection.execute("SET LOCAL enable_nestloop = off")
             found = await self._views.run(connection, sql.audit)

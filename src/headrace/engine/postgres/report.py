@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.engine.postgres.connection.address import Address
 from headrace.model.views import Finding
 
 SKEW_SECONDS = 2.0
@@ -26,6 +27,28 @@ def findings(row: Any, skew: float) -> list[Finding]:
         _connections(row),
         _clock(skew),
         _transactions(row),
+    ]
+
+
+def about_pooler(address: Address, pooled: bool) -> list[Finding]:
+    """Say what a pooler in front of the server takes away, if there is one."""
+    if not pooled:
+        return []
+    detail = f"connections to {address.shown} lead through a pooler"
+    if address.wakeups is not None:
+        return [
+            Finding("ok", "pooler", f"{detail}; signals come from {address.wakeups.shown} itself")
+        ]
+    if address.pooler == "session":
+        return [Finding("ok", "pooler", f"{detail} in session mode")]
+    return [
+        Finding(
+            "warning",
+            "pooler",
+            f"{detail}, and no signals: idle workers look for jobs several times a second",
+            "name the server itself in HEADRACE_URL as listen=host:port; of a pooler in session "
+            "mode say pooler=session",
+        )
     ]
 
 

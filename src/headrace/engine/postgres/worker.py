@@ -51,7 +51,7 @@ class Working(Following):
         await self._common.fetch(sql.know, worker.id, worker.tasks)
 
     def keeper(self, worker_id: str, lease_seconds: float) -> LeaseKeeper:
-        return PostgresLeaseKeeper(self.address, self.clock, worker_id, lease_seconds)
+        return PostgresLeaseKeeper(self.connector, self.clock, worker_id, lease_seconds)
 
     async def retire(self, worker_id: str) -> None:
         await self._common.fetch(sql.retire, self.clock.offset, worker_id)

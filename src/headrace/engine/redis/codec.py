@@ -1,4 +1,4 @@
-"""Between jobs and the bytes in the store. `scripts/library/job.lua` has the same layout in Lua."""
+"""Between jobs and the bytes in the store. `library/jobs/job.lua` has the same layout in Lua."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def at(seconds: float) -> datetime:
 
 
 def insert_arguments(jobs: Sequence[NewJob]) -> tuple[list[Part], str]:
-    """What `scripts/library/insert.lua` reads; and the script that has to store them if some are
+    """What `library/jobs/insert.lua` reads; and the script that has to store them if some are
     not like most: `insert_related` has children and jobs that have to start by a time,
     `insert_rated` also jobs with a rate.
     """

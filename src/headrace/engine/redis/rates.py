@@ -10,7 +10,7 @@ from headrace.model.job import NewJob
 from headrace.model.limits.rate import CLOCK_STEP_SECONDS, Rate, RateView
 from headrace.model.times import kept_delay, moment_of
 
-# What scripts/library/rates.lua keeps of a job, and of a lane or a queue.
+# What scripts/library/claim/rates.lua keeps of a job, and of a lane or a queue.
 _JOB_RATE = struct.Struct("<ddIdB")
 _KEPT = struct.Struct("<ddIddIddddd")
 _MOMENT = struct.Struct("<d")

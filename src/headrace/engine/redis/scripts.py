@@ -1,5 +1,5 @@
 """The Lua scripts: one file per verb in `scripts/<group of verbs>/`, linked with the files of
-`scripts/library/` that it names.
+`scripts/library/<room>/` that it names.
 
 A script's header is the truth about it, not a comment on it: `KEYS` lists the keys that it may
 touch, `USES` the library files in front of it, which list theirs. In Lua a key is its name in
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -40,8 +41,8 @@ class Script(msgspec.Struct, frozen=True):
 def script(name: str) -> Script:
     """Return one script, linked."""
     body = text(name)
-    library = _folder() / LIBRARY
-    libraries = [(library / f"{used}.lua").read_text("utf-8") for used in _declared(body, "USES")]
+    library = _library()
+    libraries = [library[used].read_text("utf-8") for used in _declared(body, "USES")]
     texts = (body, *libraries)
     keys = tuple(dict.fromkeys(key for each in texts for key in _declared(each, "KEYS")))
     flags, _, rest = body.partition("\n")
@@ -64,10 +65,20 @@ def text(name: str) -> str:
 
 @cache
 def _places() -> dict[str, Traversable]:
+    return _scripts_of(group for group in _folder().iterdir() if group.name != LIBRARY)
+
+
+@cache
+def _library() -> dict[str, Traversable]:
+    return _scripts_of((_folder() / LIBRARY).iterdir())
+
+
+def _scripts_of(groups: Iterable[Traversable]) -> dict[str, Traversable]:
+    """Return the scripts of some folders by name. No two of them have the same."""
     return {
         path.name.removesuffix(".lua"): path
-        for group in _folder().iterdir()
-        if group.is_dir() and group.name != LIBRARY
+        for group in groups
+        if group.is_dir()
         for path in group.iterdir()
         if path.name.endswith(".lua")
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from headrace.engine.sqlite import lanes, records
@@ -17,6 +19,8 @@ from headrace.model.views import RecordChange
 SCHEDULED, WAITING, READY = 0, 1, 2
 # As in the statement queue_seen. Much shorter than a queue is kept, so none is forgotten meanwhile.
 MARKED_SECONDS = 3_600.0
+# As many jobs as the statement insert_sixteen stores.
+TOGETHER = 16
 
 
 def insert(
@@ -127,7 +131,7 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         if job.rate is not None:
             rated.append((seq, job))
         seq += 1
-    connection.executemany(sql.insert, rows)
+    store_rows(connection, rows)
     if children:
         connection.executemany(sql.insert_child, children)
     if expiring:
@@ -136,6 +140,16 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
         keys.keep(transaction, rated)
     if arrivals is not None:
         arrivals.admit(transaction)
+
+
+def store_rows(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Store rows as the statement insert has them, sixteen with one statement while there are."""
+    together = len(rows) - len(rows) % TOGETHER
+    sixteens = (rows[first : first + TOGETHER] for first in range(0, together, TOGETHER))
+    connection.executemany(
+        sql.insert_sixteen, [tuple(chain.from_iterable(each)) for each in sixteens]
+    )
+    connection.executemany(sql.insert, rows[together:])
 
 
 def due_time(now: float, job: NewJob) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.model.limits.rate import RateView
 from headrace.model.views import Finding, FindingTarget, QueueView
-from headrace.monitor.rates import Store, with_holds
+from headrace.monitor.rates import RatesReader, with_holds
 from headrace.monitor.why import knows, serves
 from headrace.monitor.words import held_words, paused_words, plural
 
@@ -22,7 +22,7 @@ HELD_SECONDS = 60.0
 MOST_HELD = 20
 
 
-async def queue_holds(engine: Store, queues: Sequence[QueueView]) -> Mapping[str, RateView]:
+async def queue_holds(engine: RatesReader, queues: Sequence[QueueView]) -> Mapping[str, RateView]:
     """Return the queues that are held and have had pending jobs for a while, by name."""
     old = [each for each in queues if (each.oldest_age or 0.0) >= HELD_SECONDS]
     old.sort(key=lambda each: -(each.oldest_age or 0.0))

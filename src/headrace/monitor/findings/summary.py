@@ -11,11 +11,15 @@ import msgspec
 from headrace.api_types.monitoring import Summary
 from headrace.api_types.responses import DispatcherView
 from headrace.model.views import Finding, QueueView
+from headrace.monitor.cached_reads import CachedReads
 from headrace.monitor.findings import findings
 from headrace.monitor.findings.facts import within
 from headrace.monitor.findings.read import MOST_VIEWS, FactsReader
-from headrace.monitor.snapshot import Snapshot, Snapshots
+from headrace.monitor.snapshot import FRESH_SECONDS, Snapshot, Snapshots
 from headrace.task.app_like import AppLike
+
+# Who opens a page is shown what was made so long ago at most, while it is made anew.
+OPENED_SECONDS = 1.0
 
 OwnDepths = Callable[[Collection[str], Sequence[QueueView]], Awaitable[list[QueueView]]]
 
@@ -39,6 +43,9 @@ class Summaries:
         self._snapshots = snapshots or Snapshots(host)
         self._made: dict[frozenset[str], tuple[Snapshot, asyncio.Task[Summary]]] = {}
         self._facts = FactsReader(host, meanwhile=meanwhile)
+        self._opened: CachedReads[Summary] = CachedReads(
+            FRESH_SECONDS, meanwhile=OPENED_SECONDS - FRESH_SECONDS, times=0.0, most=MOST_VIEWS
+        )
 
     async def get(self, queues: Collection[str] = ()) -> Summary:
         """Return the summary, of these queues only if any are named. Raises `EngineUnavailable`
@@ -57,8 +64,16 @@ class Summaries:
         # A caller that is cancelled must not cancel it for the others.
         return await asyncio.shield(made[1])
 
+    async def at_opening(self, queues: Collection[str] = ()) -> Summary:
+        """Return one that is little more than a second old at most, for a page that is opened. It
+        is made anew meanwhile, and nobody waits for that: the stream of the page brings it.
+        """
+        view = frozenset(queues)
+        return await self._opened.get(view, lambda: self.get(view))
+
     def forget(self) -> None:
         """Read everything anew for the next who asks: something was changed here."""
+        self._opened.forget()
         self._snapshots.forget()
         self._facts.forget()
         self._made.clear()

@@ -1,4 +1,4 @@
-"""One attempt at one job, and the time limits of all that run."""
+"""One attempt at one job, its arguments, and the time limits of all that run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.clock import Clock
+from headrace.errors import SealRefused
 from headrace.model.job import ClaimedJob
+from headrace.model.sealed import key_of_args
 
 if TYPE_CHECKING:
     from headrace.orchestrator.durable.followers import Followers
+    from headrace.task import Task
 
 FOREVER = float("inf")
 # Clocks of tests jump: check at least this often while jobs run.
@@ -181,3 +184,26 @@ class Deadlines:
             attempt.task.cancel()  # abandons the thread and frees the slot
         else:
             self._give_up(attempt)
+
+
+class UnreadableArguments(Exception):
+    """The arguments of a job do not fit its handler."""
+
+    def __init__(self, reason: Exception) -> None:
+        self.reason = reason
+
+
+def arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
+    """Return the arguments of a job as its handler takes them."""
+    if task.encrypted:
+        job.sealed = True
+    if job.sealed and key_of_args(job.args) is not None:
+        # It could not be opened when it was claimed, by the right key.
+        raise SealRefused(
+            f"job {job.id}: its arguments were refused: they were changed, or sealed for another "
+            "job; enqueue it again"
+        )
+    try:
+        return task.signature.decode(job.args)
+    except Exception as error:  # a hook of the user's may raise anything
+        raise UnreadableArguments(error) from error

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headrace.orchestrator.running.chunk_context import WorkerChunkJob
 
 
-class Answer(msgspec.Struct, eq=False):
+class ChunkAnswer(msgspec.Struct, eq=False):
     """How a job of a chunk ended, in the words of its handler: a result, or an error."""
 
     value: Any = None
@@ -39,7 +39,7 @@ class ChunkMember(Attempt):
     """
 
     call: ChunkAttempt
-    answer: Answer | None = None
+    answer: ChunkAnswer | None = None
     # What the handler sees of it; made when the call begins.
     seen_as: WorkerChunkJob = field(init=False)
     # Middleware that waits for the answer.
@@ -54,7 +54,7 @@ class ChunkMember(Attempt):
         self.reason = reason
         self.patience_until = now + patience
 
-    def give(self, answer: Answer) -> bool:
+    def give(self, answer: ChunkAnswer) -> bool:
         """Take an answer. Return False if there is one, or if the attempt is over."""
         with self.call.guard:
             if self.over or self.answer is not None:

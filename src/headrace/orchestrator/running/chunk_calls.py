@@ -18,17 +18,12 @@ from typing import Any
 from headrace.errors import NotRetryable
 from headrace.model.outcome import RESERVED, Outcome
 from headrace.orchestrator.claiming.chunks import ChunkCollector
-from headrace.orchestrator.running.attempt import Attempt, Deadlines, Reason
-from headrace.orchestrator.running.chunk_attempt import Answer, ChunkAttempt, ChunkMember
+from headrace.orchestrator.running.attempt import Attempt, Deadlines, Reason, arguments_of
+from headrace.orchestrator.running.chunk_attempt import ChunkAnswer, ChunkAttempt, ChunkMember
 from headrace.orchestrator.running.chunk_context import WorkerChunk, WorkerChunkJob
 from headrace.orchestrator.running.chunk_layers import ChunkLayers
 from headrace.orchestrator.running.context import JobContext
-from headrace.orchestrator.running.executor import (
-    CANCELLED_BEFORE_START,
-    Executor,
-    arguments_of,
-    awaited,
-)
+from headrace.orchestrator.running.executor import CANCELLED_BEFORE_START, Executor, awaited
 from headrace.orchestrator.running.outcomes import outcome_of_fault
 from headrace.orchestrator.running.slot import Slot
 from headrace.orchestrator.settling.settlements import AttemptRecorder
@@ -187,7 +182,7 @@ class ChunkCalls:
                 continue
             # A thread that was told to stop, and returned, has not done what it was to do.
             member.noticed = member.noticed or stopped
-            answer = Answer(error=failed) if failed is not None else _answer(results[place])
+            answer = ChunkAnswer(error=failed) if failed is not None else _answer(results[place])
             if member.give(answer):
                 self.answered(member)
 
@@ -219,7 +214,7 @@ class ChunkCalls:
             member.waiter.set_result(answer)
 
     def outcome_of(
-        self, member: ChunkMember, task: Task[..., Any], answer: Answer
+        self, member: ChunkMember, task: Task[..., Any], answer: ChunkAnswer
     ) -> Outcome | None:
         """Return what an answer means for its job; None if its lease is lost."""
         if answer.error is not None:
@@ -260,5 +255,5 @@ def _results(task: Task[..., Any], value: Any, count: int) -> Sequence[Any]:
     return value
 
 
-def _answer(result: Any) -> Answer:
-    return Answer(error=result) if isinstance(result, BaseException) else Answer(result)
+def _answer(result: Any) -> ChunkAnswer:
+    return ChunkAnswer(error=result) if isinstance(result, BaseException) else ChunkAnswer(result)

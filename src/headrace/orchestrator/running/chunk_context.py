@@ -11,7 +11,7 @@ from headrace.errors import InvalidInput
 from headrace.model.durable.followers import FollowOn
 from headrace.model.job import NewJob
 from headrace.model.limits.chunk import Chunk, ChunkJob
-from headrace.orchestrator.running.chunk_attempt import Answer, ChunkAttempt, ChunkMember
+from headrace.orchestrator.running.chunk_attempt import ChunkAnswer, ChunkAttempt, ChunkMember
 from headrace.orchestrator.running.context import JobContext
 
 log = logging.getLogger("headrace.job")
@@ -74,14 +74,14 @@ class WorkerChunkJob(ChunkJob[Any]):
     def complete(self, result: Any = None) -> None:
         # It says so, whatever it was told.
         self._member.noticed = False
-        self._give(Answer(result))
+        self._give(ChunkAnswer(result))
 
     def fail(self, error: BaseException) -> None:
         if not isinstance(error, BaseException):
             raise InvalidInput(
                 f"a job fails by an exception, got {error!r}; write job.fail(ValueError(…))"
             )
-        self._give(Answer(error=error))
+        self._give(ChunkAnswer(error=error))
 
     def then(self, job: NewJob, /, *more: NewJob, on: FollowOn = "completed") -> list[str]:
         return self.context.then(job, *more, on=on)
@@ -91,7 +91,7 @@ class WorkerChunkJob(ChunkJob[Any]):
     ) -> str:
         return self.context.publish(event_type, body, key, on=on)
 
-    def _give(self, answer: Answer) -> None:
+    def _give(self, answer: ChunkAnswer) -> None:
         if self._member.give(answer):
             self._on_answer(self._member)
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import NotRetryable
 from headrace.orchestrator.middleware import Chain
-from headrace.orchestrator.running.chunk_attempt import Answer, ChunkAttempt, ChunkMember
+from headrace.orchestrator.running.chunk_attempt import ChunkAnswer, ChunkAttempt, ChunkMember
 from headrace.task import Task
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ class ChunkLayers:
         self.calls.executor.enter_member(member)
         context = member.seen_as.context
         try:
-            answer = Answer(await self.chain(lambda: self._next(member), member.job, context))
+            answer = ChunkAnswer(await self.chain(lambda: self._next(member), member.job, context))
         except BaseException as error:  # also SystemExit must not end the worker
             if not member.in_its_task():
                 raise
-            answer = Answer(error=error)
+            answer = ChunkAnswer(error=error)
         self.calls.settle(member, self.calls.outcome_of(member, self.task, answer))
         self._came(member)
 
@@ -82,7 +82,7 @@ class ChunkLayers:
             )
         member.waiter = asyncio.get_running_loop().create_future()
         self._came(member)
-        answer: Answer = await member.waiter
+        answer: ChunkAnswer = await member.waiter
         if answer.error is not None:
             # All jobs may have the same error: what another's layers have added is not its story.
             raise answer.error.with_traceback(answer.traceback)

@@ -14,9 +14,14 @@ from headrace.clock import Clock
 from headrace.errors import MissingEncryptionKey, PayloadTooLarge, SealRefused
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import RESERVED, Cancelled, Completed, Failed, Outcome
-from headrace.model.sealed import key_of_args
 from headrace.orchestrator.middleware import Chain
-from headrace.orchestrator.running.attempt import Attempt, Reason, monotonic
+from headrace.orchestrator.running.attempt import (
+    Attempt,
+    Reason,
+    UnreadableArguments,
+    arguments_of,
+    monotonic,
+)
 from headrace.orchestrator.running.context import JobContext, Services
 from headrace.orchestrator.running.outcomes import (
     DEFAULT_POLICY,
@@ -286,7 +291,7 @@ class Executor:
             if isinstance(error, SealRefused):
                 # No attempt could open it. What it says is ours, and nothing of the value.
                 return Failed(describe_failure(error), counts=False)
-            if isinstance(error, _Unreadable):
+            if isinstance(error, UnreadableArguments):
                 outcome = outcome_of_bad_arguments(attempt.job, error.reason)
             else:
                 if isinstance(error, asyncio.CancelledError):
@@ -303,13 +308,6 @@ class Executor:
         return self.services.sealing.outcome(job.id, outcome)
 
 
-class _Unreadable(Exception):
-    """The arguments of a job do not fit its handler."""
-
-    def __init__(self, reason: Exception) -> None:
-        self.reason = reason
-
-
 async def awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
     """Await what a plain function returned. It has left its thread, so it can be cancelled."""
     attempt.cooperative = False
@@ -318,22 +316,6 @@ async def awaited(attempt: Attempt, value: Awaitable[Any]) -> Any:
             value.close()
         raise asyncio.CancelledError
     return await value
-
-
-def arguments_of(job: ClaimedJob, task: Task[..., Any]) -> Any:
-    """Return the arguments of a job as its handler takes them."""
-    if task.encrypted:
-        job.sealed = True
-    if job.sealed and key_of_args(job.args) is not None:
-        # It could not be opened when it was claimed, by the right key.
-        raise SealRefused(
-            f"job {job.id}: its arguments were refused: they were changed, or sealed for another "
-            "job; enqueue it again"
-        )
-    try:
-        return task.signature.decode(job.args)
-    except Exception as error:  # a hook of the user's may raise anything
-        raise _Unreadable(error) from error
 
 
 def _explained(error: asyncio.CancelledError) -> BaseException:

@@ -124,6 +124,7 @@ def _show(page: DashboardPage) -> Any:
             query=request.query_params,
             path=path_below(request),
         )
+        visit.opens = True
         shown = await page.look(visit)
         if part := request.headers.get("headrace-part"):
             return html_response(

@@ -46,7 +46,9 @@ async def take_key(request: Request) -> Response:
 
 
 async def _sign_in_page(request: Request, back: str, *, status: int = 200) -> Response:
-    shown = Shown("sign_in.html", title="Sign in", status=status, back=back, wrong=status == 401)
+    shown = Shown(
+        "frame/sign_in.html", title="Sign in", status=status, back=back, wrong=status == 401
+    )
     return await whole_page(request, shown, _nobody(request), None, None, live=False)
 
 
@@ -88,7 +90,7 @@ async def explain(request: Request, error: Exception) -> Response:
             path=visit.path,
             query=request.query_params,
         )
-    shown = Shown("problem.html", title=problem.title, status=problem.status, problem=problem)
+    shown = Shown("frame/problem.html", title=problem.title, status=problem.status, problem=problem)
     # The page comes back by itself when the engine does.
     live = problem.status == 503 and request.method == "GET"
     response = await whole_page(request, shown, visit, visitor, None, live=live)

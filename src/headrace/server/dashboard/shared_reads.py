@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -62,13 +63,17 @@ class SharedReads:
         """
         key = msgspec.structs.replace(wanted, finished_after=None) if moving else wanted
 
-        async def read() -> ErrorGroups:
+        async def read(*, gently: bool = False) -> ErrorGroups:
             app = self._service.app
             await app.open()
-            found = await error_groups(app.engine, wanted, visible=visit.reach.visible)
+            found = await error_groups(
+                app.engine, wanted, visible=visit.reach.visible, gently=gently
+            )
             return await hide(app.engine, found, self._service.answers.error)
 
-        return await self._errors.get((key, moving, visit.caller.queues), read)
+        return await self._errors.get(
+            (key, moving, visit.caller.queues), read, partial(read, gently=True)
+        )
 
     async def count(self, visit: Visit, wanted: JobFilter, fingerprint: str | None) -> JobCount:
         """Return how many jobs match, among the newest. The filter has to be what the caller may

@@ -41,6 +41,8 @@ class Visit:
         self.path = path
         self.params = params or {}
         self.query = query or QueryParams()
+        # Somebody waits for the whole page. Otherwise its open stream looks.
+        self.opens = False
 
     @property
     def app(self) -> App:

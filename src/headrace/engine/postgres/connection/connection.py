@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
 
-from headrace.engine.postgres.connection.address import Address
+from headrace.engine.postgres.connection.connector import Connection, Connector
 from headrace.engine.postgres.connection.deadline import Deadline
 from headrace.engine.postgres.connection.errors import USELESS, may_repeat, translated
 from headrace.errors import EngineUnavailable
 
-CONNECT_SECONDS = 10.0
 CLOSE_SECONDS = 5.0
 # What a server has to stop a statement that was given up.
 END_SECONDS = 2.0
@@ -34,10 +33,8 @@ LOOK_UP = {
 
 if TYPE_CHECKING:
     # Only the driver's stubs know it as generic.
-    Connection = asyncpg.Connection[Any]
     Prepared = PreparedStatement[Any]
 else:
-    Connection = asyncpg.Connection
     Prepared = PreparedStatement
 Rows = list[Any]
 T = TypeVar("T")
@@ -48,21 +45,29 @@ class Link:
 
     After a time-out the connection is dropped and its server asked to stop: whether the statement
     took effect is open then, as it is after a loss. Every statement here may be repeated safely.
+
+    Behind a pooler (see `Connector`) each statement is a transaction that begins with the settings,
+    unless it is within one by `transaction`.
     """
 
     def __init__(
         self,
-        address: Address,
+        connector: Connector,
         purpose: str,
         *,
         settings: dict[str, str] | None = None,
         timeout: float = COMMAND_SECONDS,
         idle_seconds: float | None = None,
     ) -> None:
-        self.address = address
+        self.address = connector.address
+        self._connector = connector
+        # Of the server that the connection leads to.
+        self._epoch = 0
+        # What each transaction begins with, if the connection leads to a pooler.
+        self._begin = ""
         self.on_open: Callable[[Connection], Awaitable[None]] | None = None
         self._settings = {
-            "search_path": f"{address.quoted_schema}, pg_temp",
+            "search_path": f"{self.address.quoted_schema}, pg_temp",
             "application_name": f"headrace {purpose}",
             "client_min_messages": "warning",
             # The estimates that would switch it on are wrong for statements over a few rows.
@@ -89,6 +94,11 @@ class Link:
     def is_open(self) -> bool:
         """Whether there is a connection now."""
         return self._connection is not None and not self._connection.is_closed()
+
+    @property
+    def pooled(self) -> bool:
+        """Whether the connection leads to a pooler: a session keeps nothing."""
+        return bool(self._begin)
 
     @property
     def busy(self) -> bool:
@@ -122,7 +132,7 @@ class Link:
                 better = self._trouble(connection, error)
                 if better is None:
                     raise
-                if repeat == REPEATS - 1 or not may_repeat(error):
+                if repeat == REPEATS - 1 or not self._may_repeat(error):
                     raise better from error
             finally:
                 self._end_use()
@@ -151,6 +161,11 @@ class Link:
 
     async def run(self, connection: Connection, statement: str, *arguments: object) -> Rows:
         """A step of `repeated`: one statement. The driver takes longer to find a prepared one."""
+        if self._begin:
+            rows: Rows
+            async with self.with_settings(connection):
+                rows = await connection.fetch(statement, *arguments)
+            return rows
         prepared = self._prepared.get(statement)
         if prepared is None:
             prepared = self._prepared[statement] = await connection.prepare(statement)
@@ -159,8 +174,45 @@ class Link:
         except asyncpg.InvalidCachedStatementError:
             # The schema has changed meanwhile and nothing was done. The driver begins anew.
             del self._prepared[statement]
-            rows: Rows = await connection.fetch(statement, *arguments)
+            rows = await connection.fetch(statement, *arguments)
             return rows
+
+    @contextlib.asynccontextmanager
+    async def with_settings(self, connection: Connection) -> AsyncIterator[None]:
+        """See to it that the settings of this link hold for what is done within."""
+        if self._begin and not connection.is_in_transaction():
+            async with self.transaction(connection):
+                yield
+        else:
+            yield
+
+    @contextlib.asynccontextmanager
+    async def transaction(self, connection: Connection) -> AsyncIterator[None]:
+        """Make one transaction of what is done within, with the settings of this link."""
+        if not self._begin:
+            async with connection.transaction():
+                yield
+            return
+        try:
+            await connection.execute(self._begin)
+            yield
+            await connection.execute("COMMIT")
+        except Exception:
+            if not connection.is_closed():
+                await connection.execute("ROLLBACK")
+            raise
+        except BaseException:
+            # Its server may be silent: a reply to ROLLBACK would be waited for without a limit.
+            self._drop(connection)
+            raise
+
+    async def alone(self, statement: str) -> None:
+        """Run a statement that must not be within a transaction; its names have schemas."""
+
+        async def run(connection: Connection) -> None:
+            await connection.execute(statement)
+
+        await self.repeated(run)
 
     def _begin_use(self) -> None:
         if self._idle is not None:
@@ -176,8 +228,15 @@ class Link:
     def _trouble(self, connection: Connection | None, error: BaseException) -> Exception | None:
         """The error in the contract's words, if it has any; a useless connection is dropped."""
         if connection is not None and isinstance(error, USELESS):
+            if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+                self._connector.leave()
             self._drop(connection)
         return translated(error, self.address)
+
+    def _may_repeat(self, error: BaseException) -> bool:
+        if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+            return self._connector.has_others
+        return may_repeat(error)
 
     def _drop(self, connection: Connection) -> None:
         """Use another one from now on. This one may be waiting for a lock: if it were only cut off,
@@ -220,13 +279,15 @@ class Link:
         if self._shut:
             raise EngineUnavailable("the engine is closed; call its open() before using it")
         connection = self._connection
+        if connection is not None and self._epoch != self._connector.epoch:
+            self._drop(connection)
+            connection = None
         if connection is None or connection.is_closed():
-            connection = await asyncpg.connect(
-                self.address.dsn,
-                timeout=CONNECT_SECONDS,
-                server_settings=self._settings,
-            )
-            self._connection, self._prepared, self.seen = connection, {}, set()
+            epoch = self._connector.epoch
+            opened = await self._connector.connect(self._settings)
+            connection = self._connection = opened.connection
+            self._begin, self._epoch = opened.begin, epoch
+            self._prepared, self.seen = {}, set()
             if self.on_open is not None:
                 self._deadline.begin(self._timeout, connection)
                 await self.on_open(connection)

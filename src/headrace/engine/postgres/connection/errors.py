@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import asyncpg
+from asyncpg.exceptions import TargetServerAttributeNotMatched
 
 from headrace.engine.postgres.connection.address import Address
+from headrace.engine.postgres.connection.tls import remedy_for
 from headrace.errors import (
     EngineError,
     EngineRefused,
@@ -58,6 +60,10 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
         "It only reads, as a standby does: point HEADRACE_URL at the primary.",
     ),
     (
+        TargetServerAttributeNotMatched,
+        "Name a server in HEADRACE_URL that is what target_session_attrs asks for.",
+    ),
+    (
         asyncpg.QueryCanceledError,
         "Raise its statement_timeout, or see in its log who cancels statements.",
     ),
@@ -66,6 +72,11 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
 _SEE_LOG = "See its log, and that of a pooler such as PgBouncer in front of it."
 _CHECK_ADDRESS = "Check that it runs and that HEADRACE_URL is right."
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+
+
+def refuses_for_good(error: BaseException) -> bool:
+    """Whether a server refuses who asks or what is asked for, and will do so again."""
+    return isinstance(error, _REFUSED) or remedy_for(error) is not None
 
 
 def may_repeat(error: BaseException) -> bool:
@@ -84,16 +95,19 @@ def translated(error: BaseException, address: Address) -> EngineError | InvalidI
     where = f"PostgreSQL at {address.shown}"
     if isinstance(error, asyncpg.DiskFullError):
         return StorageFull(
-            f"{where} has no room left to write: {_reason(error)}. Free space on the server's "
+            f"{where} has no room left to write: {reason(error)}. Free space on the server's "
             "disk or prune finished jobs; nothing was written."
         )
+    remedy = remedy_for(error)
+    if remedy is not None:
+        return EngineRefused(f"{where} cannot be used with TLS as asked: {reason(error)}. {remedy}")
     if isinstance(error, _REFUSED):
-        return EngineRefused(f"{where} refuses this: {_reason(error)}. {_remedy(error)}")
+        return EngineRefused(f"{where} refuses this: {reason(error)}. {_remedy(error)}")
     if isinstance(error, _AWAY) or _is_lost(error):
         # Only what came over the line has a severity.
         answered = getattr(error, "severity", None) is not None
         what = "cannot do this now" if answered else "cannot be reached"
-        return EngineUnavailable(f"{where} {what}: {_reason(error)}. {_remedy(error, answered)}")
+        return EngineUnavailable(f"{where} {what}: {reason(error)}. {_remedy(error, answered)}")
     return _refused(error, where, address)
 
 
@@ -119,20 +133,20 @@ def _refused(
     match error:
         case asyncpg.ClientConfigurationError() | asyncpg.UndefinedObjectError():
             return InvalidSetting(
-                f"HEADRACE_URL has a parameter that cannot be used: {_reason(error)}. "
+                f"HEADRACE_URL has a parameter that cannot be used: {reason(error)}. "
                 "Correct it or leave it out."
             )
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedFunctionError():
             return EngineError(
-                f"{where} has no complete schema {address.schema!r}: {_reason(error)}. Open the "
+                f"{where} has no complete schema {address.schema!r}: {reason(error)}. Open the "
                 "engine again to create it."
             )
         case asyncpg.InsufficientPrivilegeError():
-            return EngineError(not_permitted(address, _reason(error)))
+            return EngineError(not_permitted(address, reason(error)))
         case _ if _is_bad_value(error):
-            return InvalidInput(f"{where} cannot store this: {_reason(error)}. Nothing was stored.")
+            return InvalidInput(f"{where} cannot store this: {reason(error)}. Nothing was stored.")
         case asyncpg.PostgresError():
-            return EngineError(f"{where} could not do this: {_reason(error)}. Nothing was changed.")
+            return EngineError(f"{where} could not do this: {reason(error)}. Nothing was changed.")
     return None
 
 
@@ -148,7 +162,8 @@ def _is_lost(error: BaseException) -> bool:
     return isinstance(error, asyncpg.InterfaceError) and "clos" in str(error)
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Return what the driver says, in one line."""
     text = str(error).strip().rstrip(".").splitlines()
     if not text:
         return "no answer in time" if isinstance(error, TimeoutError) else type(error).__name__

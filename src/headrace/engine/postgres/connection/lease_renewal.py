@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headrace.clock import Clock
 from headrace.engine.lease_renewal import LoopLeaseKeeper
-from headrace.engine.postgres.connection.address import Address
 from headrace.engine.postgres.connection.connection import LOOK_UP, Link
+from headrace.engine.postgres.connection.connector import Connector
 from headrace.engine.postgres.sql import sql
 from headrace.model.worker import Renewal, WorkerStats
 
@@ -14,13 +14,14 @@ class PostgresLeaseKeeper(LoopLeaseKeeper):
     """Renews one worker's lease."""
 
     def __init__(
-        self, address: Address, clock: Clock, worker_id: str, lease_seconds: float
+        self, connector: Connector, clock: Clock, worker_id: str, lease_seconds: float
     ) -> None:
         self._clock = clock
         self._worker_id = worker_id
         self._lease_seconds = lease_seconds
         # A reply that takes a third of the lease is too late to be of use; try again then.
-        self._link = Link(address, "lease", settings=LOOK_UP, timeout=max(lease_seconds / 3, 1.0))
+        timeout = max(lease_seconds / 3, 1.0)
+        self._link = Link(connector, "lease", settings=LOOK_UP, timeout=timeout)
 
     async def _renew(self, stats: WorkerStats) -> Renewal:
         found = await self._link.fetch(

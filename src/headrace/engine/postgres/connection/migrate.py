@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import msgspec
 
-from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Connection, Link
+from headrace.engine.postgres.connection.connection import COMMAND_SECONDS, Link
+from headrace.engine.postgres.connection.connector import Connection
 from headrace.engine.postgres.connection.errors import not_permitted
 from headrace.engine.postgres.sql import FunctionSet, function_set, migrations, sql
 from headrace.engine.schema import check_program
@@ -70,11 +71,11 @@ async def schema_state(link: Link) -> SchemaState:
 
     async def read(connection: Connection) -> SchemaState:
         _check_server(connection, link)
-        plan = await _plan(connection, link)
-        path = f"SET LOCAL search_path = {link.address.quoted_schema}, pg_temp"
+        async with link.with_settings(connection):
+            plan = await _plan(connection, link)
         head = (
             MigrationStep("BEGIN"),
-            MigrationStep(path),
+            MigrationStep(_path(link)),
             MigrationStep(sql.migrate_lock, (link.address.schema,)),
         )
         steps = (*plan.tables, *plan.functions)
@@ -94,7 +95,9 @@ async def migrate(link: Link, *, allowed: bool = True) -> None:
     async def apply(connection: Connection) -> None:
         _check_server(connection, link)
         while (await _checked_plan(connection, link, allowed=allowed)).pending:
-            async with connection.transaction():
+            async with link.transaction(connection):
+                # Whatever is in front of the server: no table may be made anywhere else.
+                await connection.execute(_path(link))
                 # One process at a time; the others find it done.
                 await connection.execute(sql.migrate_lock, link.address.schema)
                 plan = await _checked_plan(connection, link, allowed=allowed, next_only=True)
@@ -106,10 +109,15 @@ async def migrate(link: Link, *, allowed: bool = True) -> None:
     await link.repeated(apply, timeout=LONGEST_SECONDS)
 
 
+def _path(link: Link) -> str:
+    return f"SET LOCAL search_path = {link.address.quoted_schema}, pg_temp"
+
+
 async def _checked_plan(
     connection: Connection, link: Link, *, allowed: bool, next_only: bool = False
 ) -> MigrationPlan:
-    plan = await _plan(connection, link, next_only=next_only)
+    async with link.with_settings(connection):
+        plan = await _plan(connection, link, next_only=next_only)
     check_program(
         f"PostgreSQL at {link.address.shown}: schema {link.address.schema!r}",
         plan.state(),

@@ -11,12 +11,14 @@ from headrace.engine.postgres.connection.claim_memory import (
     ClaimedLanes,
     VacuumAfterClaims,
 )
-from headrace.engine.postgres.connection.connection import LOOK_UP, Connection, Link, Rows
+from headrace.engine.postgres.connection.connection import LOOK_UP, Link, Rows
+from headrace.engine.postgres.connection.connector import Connection, Connector
 from headrace.engine.postgres.notify import Signals
 from headrace.engine.postgres.sql import sql
 
 VIEW_SECONDS = 120.0
 VIEW_IDLE_SECONDS = 10.0
+LISTEN_SECONDS = 10.0
 
 
 class Store:
@@ -35,23 +37,24 @@ class Store:
         self.clock = clock
         self._may_migrate = migrate
         self.address = parse_address(url)
+        self.connector = connector = Connector(self.address)
         self._exchanges = Link(
-            self.address,
+            connector,
             "exchange",
             settings={"plan_cache_mode": "force_generic_plan", **LOOK_UP},
         )
-        self._common = Link(self.address, "common", settings=LOOK_UP)
+        self._common = Link(connector, "common", settings=LOOK_UP)
         # One core at a time: more would be taken from the verbs that others wait for.
         self._views = Link(
-            self.address,
+            connector,
             "views",
             timeout=VIEW_SECONDS,
             idle_seconds=VIEW_IDLE_SECONDS,
             settings={"max_parallel_workers_per_gather": "0"},
         )
-        self._doubts = Link(self.address, "keys", settings=LOOK_UP, idle_seconds=VIEW_IDLE_SECONDS)
-        self._links = (self._exchanges, self._common, self._doubts, self._views)
-        self._signals = Signals(self._common, channel=self.address.schema)
+        self._doubts = Link(connector, "keys", settings=LOOK_UP, idle_seconds=VIEW_IDLE_SECONDS)
+        self._links = [self._exchanges, self._common, self._doubts, self._views]
+        self._signals = Signals(self._common, self._link_for_wakeups())
         self._vacuum = VacuumAfterClaims(self._views)
         # Whether the jobs claimed last had lanes: the next settlements probably have them too.
         self._lanes_seen = False
@@ -61,6 +64,14 @@ class Store:
         # By the queues that are asked for.
         self._cursors: dict[tuple[str, ...] | None, ClaimCursor] = {}
         self._exchanges.on_open = self._reset_cursors
+
+    def _link_for_wakeups(self) -> Link | None:
+        """A connection of their own, past the pooler, if HEADRACE_URL says where."""
+        if self.connector.wakeups is None:
+            return None
+        link = Link(self.connector.wakeups, "listen", timeout=LISTEN_SECONDS)
+        self._links.append(link)
+        return link
 
     async def _fetch_in_queues(
         self, link: Link, queues: Collection[str], statement: str, *arguments: object

@@ -21,7 +21,7 @@ DECLARE
 BEGIN
     FOR old IN
         SELECT p.oid FROM pg_catalog.pg_proc p
-        WHERE p.pronamespace = current_schema()::regnamespace
+        WHERE p.pronamespace = quote_ident(current_schema())::regnamespace
     LOOP
         EXECUTE format('DROP FUNCTION %s', old);
     END LOOP;

@@ -58,7 +58,7 @@ SELECT p.oid::regprocedure::text AS function
 FROM function_set f
 JOIN pg_catalog.pg_proc p ON right(p.proname, 9) = '_' || f.hash
 WHERE f.schema_version < $1 AND f.hash <> $2
-    AND p.pronamespace = current_schema()::regnamespace
+    AND p.pronamespace = quote_ident(current_schema())::regnamespace
 ORDER BY 1
 
 -- name: forget_function_sets

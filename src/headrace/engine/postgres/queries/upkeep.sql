@@ -165,9 +165,3 @@ WHERE w.died_at < (SELECT moment - interval '1 day' FROM now)
 -- name: mark_emptied_workers
 -- Mark dead workers that hold nothing; see functions/control/mark_emptied_workers.sql.
 SELECT mark_emptied_workers()
-
--- name: vacuum_jobs
--- Clear dead rows and index entries away. Locks nothing that anybody waits for: it is skipped where
--- the server is doing the same, or where the user does not own the table, and gives no space back
--- to the disk, which would need an exclusive lock.
-VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) job

@@ -11,6 +11,33 @@ INSERT INTO job (
     ?, ?, ?, ?, ?, nullif(?, '')
 );
 
+-- name: insert_sixteen
+-- Store sixteen new jobs, as insert does one. A statement that begins opens every index of the table:
+-- for one row that is a third of the work.
+INSERT INTO job (
+    seq, id, state, priority, queue, lane, width, hold, run_at, created_at, task, key,
+    max_attempts, timeout, on_crash, source, args, meta
+) VALUES (
+    ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''),
+    ?, ?, ?, ?, ?, nullif(?, '')
+)
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+-- include: another_job
+;
+
 -- name: insert_child
 -- Store one new job that another has made; as insert.sql, which is for the many that have no parent.
 INSERT INTO job (

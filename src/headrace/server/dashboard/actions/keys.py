@@ -26,7 +26,7 @@ async def create(act: Act) -> Shown:
         rate=_rate(act.form.get("rate", "").strip()),
     )
     await act.changed("key.create", made.id, name=made.name, scope=made.scope)
-    return Shown("new_key.html", title="A new key", new=made)
+    return Shown("system/new_key.html", title="A new key", new=made)
 
 
 @action("/keys/{key_id}/revoke", scope="admin")

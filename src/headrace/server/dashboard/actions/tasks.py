@@ -35,7 +35,7 @@ async def run(act: Act) -> Done | Shown:
         problem = refused(error).problem.detail
     if problem is not None or arguments is None:
         return Shown(
-            "task_run.html", title=f"Run {task.name}", status=422, name=task.name, task=task,
+            "tasks/task_run.html", title=f"Run {task.name}", status=422, name=task.name, task=task,
             form=form, typed=typed, problem=problem,
         )  # fmt: skip
     made = await enqueue(service, caller, new)

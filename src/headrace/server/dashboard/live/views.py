@@ -13,8 +13,14 @@ from headrace.server.service import Service
 
 log = logging.getLogger("headrace.server")
 
-# A view is looked at this often. One that takes long is looked at for a fifth of the time at most.
+# A view is looked at this often.
 PACE = 0.5
+# While looks take long, because the store or this process is busy, they are to take a fiftieth of
+# the time; but what is shown is not to become a second old.
+SHARE = 50
+BUSY_PACE = 0.75
+# One that takes very long is looked at for a fifth of the time at most.
+MOST_SHARE = 5
 
 Parts = dict[str, str]
 LookAt = Callable[[], Awaitable[Parts]]
@@ -58,6 +64,11 @@ class Reader:
         self._wake.set()
 
 
+def pace(took: float) -> float:
+    """Return after how long a look that took so long is followed by the next one."""
+    return max(PACE, min(SHARE * took, BUSY_PACE), MOST_SHARE * took)
+
+
 class View:
     """A page as some callers see it.
 
@@ -96,7 +107,7 @@ class View:
             for reader in readers:
                 reader.offer(changed, self._parts, state)
             took = loop.time() - began
-            await asyncio.sleep(max(PACE - took, 4 * took))
+            await asyncio.sleep(pace(took) - took)
 
     async def _seen(self) -> Parts:
         try:

@@ -109,7 +109,7 @@ async def activity(visit: Visit) -> Shown:
     found = await visit.service.audit.read(wanted, cursor=cursor, limit=ROWS)
     mine = visit.caller.key_id or visit.caller.name
     return Shown(
-        "activity.html",
+        "system/activity.html",
         entries=[shown(visit, entry) for entry in found.entries],
         next=None if found.cursor is None else visit.again(cursor=found.cursor),
         given=given,

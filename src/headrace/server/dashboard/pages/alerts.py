@@ -64,7 +64,7 @@ async def alerts(visit: Visit) -> Shown:
     visit.caller.check_unrestricted("alerts")
     seen = await visit.service.part(AlertReads).get()
     return Shown(
-        "alerts.html",
+        "system/alerts.html",
         firing=[each for each in seen.alerts if each.phase == "firing"],
         waiting=[each for each in seen.alerts if each.phase == "waiting"],
         over=[each for each in seen.alerts if each.phase == "ok"][:MOST_OVER],

@@ -94,7 +94,7 @@ async def errors(visit: Visit) -> Shown:
     snapshot = await visit.service.snapshots.get()
     queues = [each.name for each in snapshot.queues if visit.caller.may_touch(each.name)]
     return Shown(
-        "errors.html",
+        "jobs/errors.html",
         query=query,
         found=found,
         groups=[
@@ -125,7 +125,7 @@ async def error_group(visit: Visit) -> Shown:
         if sample is not None and not visit.caller.may_touch(sample.queue):
             sample = None
     return Shown(
-        "error_group.html",
+        "jobs/error_group.html",
         title=(query.given.get("error_type") or ["Error"])[0],
         query=query,
         group=group,

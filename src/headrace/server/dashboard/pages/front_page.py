@@ -30,11 +30,12 @@ MOST_ERRORS = 5
 async def now(visit: Visit) -> Shown:
     """Everything here is read once for all who look, and is at most seconds old."""
     service, allowed = visit.service, visit.caller.queues
+    summaries = service.summaries
     shared = service.part(SharedReads)
     since = hour_ago(visit.now)
     # None of these needs another.
     summary, series, errors, flows, bulk = await asyncio.gather(
-        service.summaries.get(allowed),
+        summaries.at_opening(allowed) if visit.opens else summaries.get(allowed),
         service.series.read(queues=allowed),
         shared.errors(visit, visit.caller.narrowed(JobFilter(finished_after=since)), moving=True),
         service.series.flows(),

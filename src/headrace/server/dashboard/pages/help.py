@@ -9,4 +9,4 @@ from headrace.server.dashboard.visit import Visit
 @page("/help", title="Help")
 async def help_page(_: Visit) -> Shown:
     """Nothing on it changes."""
-    return Shown("help.html")
+    return Shown("frame/help.html")

@@ -16,7 +16,7 @@ async def keys(visit: Visit) -> Shown:
     all_of_them = visit.query.get("revoked") == "shown"
     shown = found if all_of_them else [each for each in found if each.revoked_at is None]
     return Shown(
-        "keys.html",
+        "system/keys.html",
         keys=shown,
         revoked=len(revoked),
         all_of_them=all_of_them,

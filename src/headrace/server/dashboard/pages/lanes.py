@@ -49,7 +49,7 @@ async def lanes(visit: Visit) -> Shown:
     if only_blocked:
         shown = [each for each in shown if _blocked(each, long)]
     return Shown(
-        "lanes.html",
+        "queues/lanes.html",
         lanes=[
             {
                 "view": each,

@@ -50,7 +50,7 @@ async def queues(visit: Visit) -> Shown:
         summary.queues, key=lambda each: (not each.paused, -(each.ready + each.waiting), each.name)
     )
     rows = [_row(each, flows.get(each.name), summary.at) for each in found[:MOST]]
-    return Shown("queues.html", queues=rows, more=max(0, len(found) - MOST))
+    return Shown("queues/queues.html", queues=rows, more=max(0, len(found) - MOST))
 
 
 @page("/queues/{name:path}", title="Queue", query=("step",))
@@ -73,7 +73,7 @@ async def queue(visit: Visit) -> Shown:
     rates = await own_rates(service, visit.caller, queue=name, lane=None, limit=MOST_RATES)
     series = await service.series.read(queue=name, step=cast("StepName", step))
     return Shown(
-        "queue.html",
+        "queues/queue.html",
         title=f"Queue {name}",
         known=found is not None,
         queue=_row(view, flows.get(name), summary.at),

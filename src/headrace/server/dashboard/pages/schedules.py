@@ -55,7 +55,7 @@ async def schedules(visit: Visit) -> Shown:
         {"view": each, "state": schedule_state(each), "dots": _dots(visit, each)} for each in found
     ]
     return Shown(
-        "schedules.html",
+        "schedules/schedules.html",
         schedules=rows[:MOST],
         next=visit.again(cursor=found[MOST - 1].name) if len(found) > MOST else None,
     )
@@ -71,7 +71,7 @@ async def schedule(visit: Visit) -> Shown:
         each for each in summary.findings if (each.subject, each.name) == ("schedules", found.name)
     ]
     return Shown(
-        "schedule.html",
+        "schedules/schedule.html",
         title=f"Schedule {found.name}",
         schedule=found,
         state=schedule_state(found),
@@ -107,7 +107,7 @@ async def schedule_form(visit: Visit) -> Shown:
 async def schedule_preview(visit: Visit) -> Shown:
     """Show what an expression means, and when it fires next."""
     typed = {name: visit.query.get(name, EMPTY[name]) for name in ("expression", "tz")}
-    return Shown("schedule_preview.html", typed=typed, **_preview(visit, typed))
+    return Shown("schedules/schedule_preview.html", typed=typed, **_preview(visit, typed))
 
 
 def form(
@@ -115,7 +115,7 @@ def form(
 ) -> Shown:
     """Return the form with what was typed, and what is wrong with it by field."""
     return Shown(
-        "schedule_form.html",
+        "schedules/schedule_form.html",
         title=f"Change schedule {typed['name']}" if exists else "New schedule",
         status=422 if errors else 200,
         typed=typed,

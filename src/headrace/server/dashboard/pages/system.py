@@ -63,7 +63,7 @@ async def system(visit: Visit) -> Shown:
     # What the engine says is there whole, also what is well.
     wrong = [each for each in summary.findings if not each.kind.startswith("engine.")]
     return Shown(
-        "system.html",
+        "system/system.html",
         report=report,
         skew=round(report.clock_skew, 1),
         findings=[*wrong, *_ordered(engine_report(report, app.settings.lease_seconds))],

@@ -34,7 +34,7 @@ async def tasks(visit: Visit) -> Shown:
     shown = [found[name] for name in sorted(found)][:MOST]
     known = visit.app.tasks
     return Shown(
-        "tasks.html",
+        "tasks/tasks.html",
         tasks=shown,
         more=len(found) - len(shown),
         policies={each.name: short_words(known[each.name]) for each in shown if each.known},
@@ -50,7 +50,7 @@ async def task(visit: Visit) -> Shown:
     ended = found.counters.outcomes()
     series = await visit.service.series.read(task=name, queues=visit.caller.queues)
     return Shown(
-        "task.html",
+        "tasks/task.html",
         title=name,
         name=name,
         numbers=found,

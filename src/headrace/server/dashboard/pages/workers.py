@@ -38,7 +38,7 @@ async def workers(visit: Visit) -> Shown:
         found = [each for each in found if not each.queues or wanted in each.queues]
     findings = [each for each in summary.findings if each.kind.startswith("worker.")]
     return Shown(
-        "workers.html",
+        "queues/workers.html",
         workers=found[:MOST],
         more=max(0, len(found) - MOST),
         blocks=await _blocks(visit),
@@ -77,7 +77,7 @@ async def worker(visit: Visit) -> Shown:
     )  # fmt: skip
     restricted = bool(visit.caller.queues)
     return Shown(
-        "worker.html",
+        "queues/worker.html",
         title=f"Worker {found.name}",
         # Some of the tasks that it knows are of other queues.
         worker=msgspec.structs.replace(found, tasks=None) if restricted else found,

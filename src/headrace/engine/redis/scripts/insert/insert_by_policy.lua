@@ -4,7 +4,7 @@
 -- USES clock layout job lanes children waits expiry rates cancel stop body queues insert related rated
 -- ARGV 1 offset  2 if its key exists: return, replace, debounce  3 window in seconds ('' none)
 --   4 the longest wait in seconds ('' none)  5 if its lane is full: wait, refuse, replace, cancel_running
---   6 the reason of those in whose place it comes, then the job as library/rated.lua reads it
+--   6 the reason of those in whose place it comes, then the job as library/claim/rated.lua reads it
 -- Answers its id, with "=" in front of that of a job that was there, '' if it is refused; then each of
 -- those in whose place it comes, with "1" (cancelled) or "0" (asked to stop) in front.
 -- Of very many that wait only the last are cancelled by one call, and "+" is the answer: nothing is

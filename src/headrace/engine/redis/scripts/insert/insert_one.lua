@@ -2,7 +2,7 @@
 -- insert_one: store one job that may run at once and has no lane and no parent, as most calls do.
 -- KEYS meta jobs bodies ids task_keys ready queues held idle counts signals
 -- USES layout
--- ARGV 1 offset, then one job as library/insert.lua reads it
+-- ARGV 1 offset, then one job as library/jobs/insert.lua reads it
 -- Answers as insert, and leaves the same behind. Half of the time of a small script is spent before
 -- its first line, so it brings along only what it needs, and calls the server as rarely as it can:
 -- after a pause each call costs ten times of what it costs in a loop.
@@ -24,7 +24,7 @@ local now = tonumber(time[1]) + tonumber(time[2]) / 1000000 + tonumber(ARGV[1])
 local width, flags, priority, _, _, queue = struct.unpack(HEAD, head)
 local texts = string.sub(head, HEAD_TEXTS)
 local order = string.format('%04d%013.0f', 1000 - priority, call('HINCRBY', META, 'seq', 1))
--- As library/queues.lua does.
+-- As library/claim/queues.lua does.
 local paused = call('HGET', QUEUES, queue)
 if not paused or paused ~= '1' and math.abs(now - paused) > 3600 then
   call('HSET', QUEUES, queue, string.format('%.0f', now))

@@ -4,7 +4,7 @@
 -- KEYS
 -- USES clock layout job lanes record queues insert related
 -- ARGV 1 offset  2 to 4 the record: kind, zero byte, key ('' none)  body  version ('' whatever is there)
---   then jobs as library/insert.lua reads them; see library/related.lua
+--   then jobs as library/jobs/insert.lua reads them; see library/jobs/related.lua
 -- Answers as insert; or, if the record has another version, that one alone, and nothing is written.
 
 if ARGV[2] ~= '' then

@@ -3,7 +3,7 @@
 -- KEYS rates queue_rates
 -- USES clock layout job lanes children waits expiry settle queues insert related follow
 -- ARGV 1 offset  2 number of outcomes  then six for each as exchange reads them, each job once,
---   then for each outcome: number of its followers, and these as library/insert.lua reads them
+--   then for each outcome: number of its followers, and these as library/jobs/insert.lua reads them
 -- Returns the refused ids. Where there are rates or holds it does nothing and returns nothing: the caller
 -- has to run follow_rated.
 -- A script runs alone, so the followers are there if and only if the outcome counted. Not in exchange:

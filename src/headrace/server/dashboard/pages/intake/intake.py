@@ -43,7 +43,7 @@ async def intake(visit: Visit) -> Shown:
     destinations = await visit.app.destinations()
     failed = JobFilter(tasks=(EVENTS[1],), statuses=(Status.FAILED, Status.TIMEOUT))
     return Shown(
-        "intake.html",
+        "intake/intake.html",
         dispatchers=[each for each in dispatchers if name in (None, each.name)],
         name=name,
         state_of=dispatcher_state,
@@ -69,7 +69,7 @@ async def letter(visit: Visit) -> Shown:
     found = await visit.app.dead_letter(visit.params["letter_id"])
     raw = visit.service.answers.message(found.raw)
     return Shown(
-        "letter.html",
+        "intake/letter.html",
         letter=found,
         reason=visit.service.answers.reason(found.reason, found.raw),
         text=raw[:LONGEST_RAW].decode("utf-8", "backslashreplace"),

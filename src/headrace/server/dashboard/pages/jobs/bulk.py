@@ -38,7 +38,7 @@ async def bulk_preview(visit: Visit) -> Shown:
     )  # fmt: skip
     samples = await visit.rows([each.to_job() for each in counted.samples])
     return Shown(
-        "bulk_preview.html",
+        "jobs/bulk_preview.html",
         title=f"{action.capitalize()} all that match",
         action=action,
         query=query,
@@ -53,7 +53,7 @@ async def bulk_preview(visit: Visit) -> Shown:
 async def bulk_actions(visit: Visit) -> Shown:
     """Show those that servers do or have done."""
     found = await visit.app.bulk_actions()
-    return Shown("bulk.html", actions=await as_seen(visit.service, visit.caller, found))
+    return Shown("jobs/bulk.html", actions=await as_seen(visit.service, visit.caller, found))
 
 
 @page("/bulk/{bulk_id}", title="Bulk action")
@@ -62,7 +62,7 @@ async def bulk_action(visit: Visit) -> Shown:
     found = await seen_bulk(visit.service, visit.caller, visit.params["bulk_id"])
     first = await visit.app.engine.get(found.ids)
     return Shown(
-        "bulk_action.html",
+        "jobs/bulk_action.html",
         title=f"{found.action.capitalize()} in bulk",
         bulk=found,
         jobs=found.jobs.partition("?")[2],

@@ -30,7 +30,7 @@ def shown_form(form: CopyForm, typed: Typed, text: str, refusal: Refused | None 
     """Return the page, with what was typed and what is wrong with it."""
     problem, field = (None, None) if refusal is None else named(refusal)
     return Shown(
-        "job_copy.html",
+        "jobs/job_copy.html",
         title=f"New job like {form.job.task} {form.job.id[-6:]}",
         status=200 if refusal is None else refusal.problem.status,
         form=form,

@@ -54,7 +54,7 @@ async def job(visit: Visit) -> Shown:
         found = await cache.brief(visit, visit.params["job_id"])
         details = await cache.get(found)
     except (JobNotFound, InvalidInput) as error:
-        return Shown("no_job.html", title="No such job", status=404, reason=str(error))
+        return Shown("jobs/no_job.html", title="No such job", status=404, reason=str(error))
     if found.error == SEALED_ERROR:
         found.error = details.error  # open, if this server opens it
     found.error = found.error and details.text(found.error)
@@ -69,7 +69,7 @@ async def job(visit: Visit) -> Shown:
     items = [_clean(each, details) for each in timeline(whole, details.slim, now)]
     full = visit.may("admin") and not visit.caller.queues
     return Shown(
-        "job.html",
+        "jobs/job.html",
         title=found.task,
         job=found,
         details=details,

@@ -57,7 +57,7 @@ async def jobs(visit: Visit) -> Shown:
     snapshot = await service.snapshots.get(SUGGESTED_SECONDS)
     queues = [each.name for each in snapshot.queues if visit.caller.may_touch(each.name)]
     return Shown(
-        "jobs.html",
+        "jobs/jobs.html",
         jobs=await visit.rows(found.jobs),
         next=None if found.cursor is None else visit.again(cursor=found.cursor),
         searched_to=found.searched_to,

@@ -54,7 +54,7 @@ async def run(visit: Visit) -> Shown:
     start = _start(visit.query.get("cursor"))
     rest = len(view.steps) > start + ROWS
     return Shown(
-        "run.html",
+        "workflows/run.html",
         title=f"Run of {view.workflow_id}",
         run=view,
         job=job,

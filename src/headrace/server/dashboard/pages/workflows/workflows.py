@@ -33,7 +33,7 @@ async def workflows(visit: Visit) -> Shown:
         if run.workflow_id in last:
             last[run.workflow_id].append(run)
     return Shown(
-        "workflows.html",
+        "workflows/workflows.html",
         workflows=known[:MOST_WORKFLOWS],
         left_out=len(known) - MOST_WORKFLOWS,
         last=last,
@@ -53,7 +53,7 @@ async def workflow(visit: Visit) -> Shown:
     )
     steps = [GraphStep(id=each.id, task=each.task, needs=each.depends_on) for each in found.steps]
     return Shown(
-        "workflow.html",
+        "workflows/workflow.html",
         title=f"Workflow {found.id}",
         workflow=found,
         graph=step_graph(f"Steps of {found.id}", steps),

@@ -1,0 +1,1 @@
+"""Two versions of Headrace compared by the processor time that a job costs."""

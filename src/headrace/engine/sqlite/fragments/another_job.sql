@@ -1,0 +1,5 @@
+-- The values of one more job that a statement inserts.
+, (
+    ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, nullif(?, ''),
+    ?, ?, ?, ?, ?, nullif(?, '')
+)
