@@ -137,7 +137,7 @@ def memory(stage: Stage) -> Iterator[Finding]:
                 ratio=None if name == ONE else most / one,
                 bar=bar,
                 met=met,
-                note="the worker with its three processes, at its peak" if name == ONE else "",
+                note="the worker with its four processes, at its peak" if name == ONE else "",
             )
 
 

@@ -37,26 +37,26 @@ async def test_the_dictionary_is_never_in_the_process_of_the_worker(masker: Mask
     masked = await masker.mask(TEXT, split(TEXT))
     assert [chunk.text for chunk in masked.chunks] == [MASKED]
     assert masked.found == {"person": 1, "phone": 1}
-    child = masker._child
+    child = masker._process.child
     assert child is not None
     os.kill(child._process.pid, signal.SIGKILL)
     await child._process.wait()
     assert await mask(masker, TEXT) == MASKED
-    assert masker._child is not child
+    assert masker._process.child is not child
 
 
 async def test_a_document_that_is_given_up_does_not_hold_up_the_next(masker: Masker) -> None:
     given_up = asyncio.create_task(mask(masker, TEXT * 1000))
     await asyncio.sleep(0)
-    assert masker._free.locked()
+    assert masker._process._places.locked()
     given_up.cancel()
     with pytest.raises(asyncio.CancelledError):
         await given_up
-    assert masker._child is None
+    assert masker._process.child is None
     assert await mask(masker, "a@example.com") == "[EMAIL]"
 
 
 async def test_without_names_no_process_is_needed() -> None:
     masker = Masker(names=False)
     assert await mask(masker, TEXT) == MASKED.replace("[PERSON]", "김철수")
-    assert masker._child is None
+    assert masker._process.child is None

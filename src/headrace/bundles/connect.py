@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 from headrace.bundles.tables import TablesAddress
@@ -10,6 +11,7 @@ from headrace.errors import InvalidSetting, MissingDriver
 
 try:
     from sqlalchemy import event
+    from sqlalchemy.exc import InvalidatePoolError
     from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
     from sqlalchemy.pool import StaticPool
 except ModuleNotFoundError as error:
@@ -22,6 +24,9 @@ BUSY_SECONDS = 30.0
 SQLITE_CONNECTIONS = 4
 # Connections that idle this long may have been cut by a proxy.
 RECYCLE_SECONDS = 300
+# One that idled less is not asked whether it is still there, which takes three exchanges.
+FRESH_SECONDS = 5.0
+_RETURNED = "headrace returned at"
 
 
 def make_engine(address: TablesAddress, connections: int) -> AsyncEngine:
@@ -62,14 +67,37 @@ def _postgres(address: TablesAddress, connections: int) -> AsyncEngine:
         return connection
 
     kept = max(connections // 2, 1)
-    return create_async_engine(
+    engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,
         pool_size=kept,
         max_overflow=max(connections - kept, 0),
-        pool_pre_ping=True,
         pool_recycle=RECYCLE_SECONDS,
     )
+    _replace_lost(engine)
+    return engine
+
+
+def _replace_lost(engine: AsyncEngine) -> None:
+    """Replace connections that are lost when they are taken. The driver knows of one that the
+    server has closed; one that idled may have been cut without a word, and is asked.
+    """
+    dialect = engine.dialect
+
+    @event.listens_for(engine.sync_engine, "checkin")
+    def returned(_: Any, record: Any) -> None:
+        record.info[_RETURNED] = monotonic()
+
+    @event.listens_for(engine.sync_engine, "checkout")
+    def taken(connection: Any, record: Any, _: Any) -> None:
+        if connection.driver_connection.is_closed():
+            raise InvalidatePoolError
+        if monotonic() - record.info.pop(_RETURNED, monotonic()) < FRESH_SECONDS:
+            return
+        try:
+            dialect.do_ping(connection)
+        except (dialect.loaded_dbapi.Error, OSError) as error:
+            raise InvalidatePoolError from error
 
 
 def _behind_a_pooler(address: TablesAddress) -> InvalidSetting:

@@ -178,7 +178,11 @@ async def _opened(session: Session) -> AsyncIterator[_StoredDocuments | RemoteDo
             yield remote
     else:
         async with session.setup() as setup:
-            yield _StoredDocuments(IngestService(setup))
+            service = IngestService(setup)
+            try:
+                yield _StoredDocuments(service)
+            finally:
+                await service.close_embedder()
 
 
 def _files_of(given: Path, path: str) -> list[tuple[Path, str]]:

@@ -7,6 +7,7 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -17,16 +18,20 @@ from headrace_ingest.embedding import Embedder, LocalEmbedder, RemoteEmbedder
 from headrace_ingest.masking.process import Masker
 from headrace_ingest.parsing.parsed import Limits
 from headrace_ingest.parsing.pool import ParserPool
-from headrace_ingest.search.search import Search
 from headrace_ingest.settings import IngestSettings
 from headrace_ingest.store.originals import Sealer, load_key, read_key
 from headrace_ingest.store.repository import Repository
+
+if TYPE_CHECKING:
+    from headrace_ingest.search.search import Search
 
 TASK = "ingest.document"
 QUEUE = "ingest"
 OWNER = "ingest"
 ORIGINAL = "original.sealed"
 SEALED_TYPE = "application/octet-stream"
+
+_EMBEDDERS: WeakKeyDictionary[Setup, Embedder] = WeakKeyDictionary()
 
 
 class IngestService:
@@ -59,6 +64,10 @@ class IngestService:
     @property
     def search(self) -> Search:
         """Return the search of the running event loop, which keeps its index in memory."""
+        from headrace_ingest.search.search import (  # noqa: PLC0415 - what only searches need
+            Search,
+        )
+
         engine = self.setup.engine()
         if engine not in self._searches:
             memory = self.settings.search_memory
@@ -84,9 +93,16 @@ class IngestService:
         loop = asyncio.get_running_loop()
         return self._maskers.setdefault(loop, Masker(names=self.settings.mask_names))
 
-    @functools.cached_property
+    @property
     def embedder(self) -> Embedder:
-        """Return what turns texts into vectors."""
+        """Return what turns texts into vectors. Tasks, routes and commands of an App have one, so
+        that its model is loaded once.
+        """
+        if self.setup not in _EMBEDDERS:
+            _EMBEDDERS[self.setup] = self._make_embedder()
+        return _EMBEDDERS[self.setup]
+
+    def _make_embedder(self) -> Embedder:
         settings = self.settings
         if settings.embedding_url is None:
             return LocalEmbedder()
@@ -128,6 +144,11 @@ class IngestService:
             with contextlib.suppress(ArtifactNotFound):
                 await self.app.artifacts.release(artifact, owner=OWNER)
             await self.app.artifacts.remove(artifact)
+
+    async def close_embedder(self) -> None:
+        """End the process of the local model, before the event loop ends."""
+        if isinstance(self.embedder, LocalEmbedder):
+            await self.embedder.close()
 
     def _key_folder(self) -> Path:
         """Return where the key is, if none is set: beside the tables, else beside the files."""

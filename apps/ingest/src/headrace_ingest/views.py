@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace_ingest.search.search import Hit
 from headrace_ingest.store.records import DocumentRow
+
+if TYPE_CHECKING:
+    from headrace_ingest.search.search import Hit
 
 
 class DocumentView(msgspec.Struct, kw_only=True):

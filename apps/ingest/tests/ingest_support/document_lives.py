@@ -2,7 +2,7 @@
 before it begins, and the next begins at once.
 
 Run as `python -m ingest_support.document_lives URL KILLS FIRST`. Each life is a fork of this
-process, which has loaded the model once. After each death the tables are looked at: what
+process, and starts processes of its own. After each death the tables are looked at: what
 is half stored is told. The last life goes on until nothing is left to do. What was done is in the
 journal; how the lives ended is printed as JSON.
 """
@@ -29,7 +29,6 @@ import headrace
 from headrace.bundles import Setup
 from headrace_ingest import pipeline
 from headrace_ingest.bundle import bundle
-from headrace_ingest.embedding.local import _model_of_this_process
 from headrace_ingest.service import TASK
 from headrace_ingest.store import repository
 from headrace_ingest.store.repository import Repository
@@ -238,15 +237,9 @@ async def half_stored(url: str) -> list[str]:
     return wrong
 
 
-def warm_up() -> None:
-    """Load what every life would load."""
-    _model_of_this_process().encode(["warm"])
-
-
 def main() -> None:
     """All lives, one after the other."""
     url, kills, first = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    warm_up()
     ends: Counter[str] = Counter()
     wrong: list[str] = []
     for number in range(kills):

@@ -15,6 +15,7 @@ from tests.support.servers import PostgresServer, postgres_binaries
 import headrace
 from headrace.bundles import Bundle, Setup, Tables
 from headrace_ingest.embedding import LocalEmbedder
+from headrace_ingest.embedding.child import embed
 
 DATABASES = ["sqlite", "pgvector", "postgres"]
 
@@ -87,6 +88,15 @@ def engine(setup: Setup) -> AsyncEngine:
     return setup.engine()
 
 
+class EmbedderHere(LocalEmbedder):
+    """The same model in this process: each test has an event loop of its own, and would wait for a
+    process that loads it. The process is tested in `test_embedding_process.py`.
+    """
+
+    async def _embed(self, texts: list[str]) -> bytes:
+        return embed(texts).vectors
+
+
 @pytest.fixture(scope="session")
 def embedder() -> LocalEmbedder:
-    return LocalEmbedder()
+    return EmbedderHere()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from headrace import HeadraceError
 
-Vectors: TypeAlias = npt.NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Vectors: TypeAlias = "npt.NDArray[np.float32]"
 
 BATCH_SIZE = 50
 
@@ -38,5 +39,7 @@ class Embedder(Protocol):
 
 def normalised(vectors: Vectors) -> Vectors:
     """Return the vectors with length 1; those of length 0 as they are."""
+    import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)

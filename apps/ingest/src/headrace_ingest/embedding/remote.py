@@ -11,7 +11,6 @@ from typing import Annotated
 
 import httpx
 import msgspec
-import numpy as np
 
 from headrace import AuthenticationError, RetryLater, ValidationError
 from headrace_ingest.embedding.base import BATCH_SIZE, EmbeddingError, Vectors, normalised
@@ -60,6 +59,8 @@ class RemoteEmbedder:
         self, texts: Sequence[str], batch_size: int = BATCH_SIZE
     ) -> Vectors:
         """Return a row for each text; one request for each batch, one after the other."""
+        import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
         parts = [np.empty((0, self.dimensions), np.float32)]
         async with httpx.AsyncClient(headers=self._headers, timeout=self._timeout) as client:
             for start in range(0, len(texts), batch_size):
@@ -96,6 +97,8 @@ class RemoteEmbedder:
         raise EmbeddingError(told)
 
     def _vectors(self, content: bytes, count: int) -> Vectors:
+        import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
         try:
             rows = msgspec.json.decode(content, type=_Answer).data
         except msgspec.DecodeError as error:
@@ -120,6 +123,8 @@ class RemoteEmbedder:
 
 def _numbers(embedding: list[float] | str) -> Vectors:
     """Some servers answer base64 whatever was asked for."""
+    import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
     if isinstance(embedding, str):
         try:
             return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from zlib import crc32
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Terms: TypeAlias = npt.NDArray[np.uint32]
+Terms: TypeAlias = "npt.NDArray[np.uint32]"
 
 _STORED = "<u4"
 _WORD = re.compile(r"[가-힣]+|[^\W_가-힣]+(?:_+[^\W_가-힣]+)*")
@@ -31,6 +32,8 @@ _STOP = frozenset(
 
 def terms_of(text: str) -> Terms:
     """Return the numbers of the different words of a text, in ascending order."""
+    import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
     found = {crc32(word.encode()) for word in words_of(text)}
     return np.fromiter(sorted(found), np.uint32, len(found))
 
@@ -71,4 +74,6 @@ def pack(terms: Terms) -> bytes:
 
 def unpack(stored: bytes) -> Terms:
     """Return the numbers that were stored."""
+    import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
     return np.frombuffer(stored, _STORED).astype(np.uint32)

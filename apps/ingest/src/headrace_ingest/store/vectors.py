@@ -5,9 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
-from pgvector import HalfVector
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from headrace_ingest.embedding.base import Vectors
@@ -33,16 +31,24 @@ class VectorFormat(Enum):
     def pack(self, vector: Vectors) -> bytes | str:
         """Return a vector as it is written to the column, or compared with it."""
         half = vector.astype(_BYTES)
-        return half.tobytes() if self is VectorFormat.BYTES else HalfVector(half).to_text()
+        if self is VectorFormat.BYTES:
+            return half.tobytes()
+        from pgvector import HalfVector  # noqa: PLC0415 - it imports numpy
+
+        return HalfVector(half).to_text()
 
     def unpack(self, stored: bytes) -> Vectors:
         """Return a vector from what `readable` selects."""
+        import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
         if self is VectorFormat.BYTES:
             return np.frombuffer(stored, _BYTES).astype(np.float32)
         return np.frombuffer(stored, _SENT, offset=_SENT_HEAD).astype(np.float32)
 
     def unpack_many(self, stored: list[bytes], dimensions: int) -> Vectors:
         """Return vectors as rows. All have to have that many dimensions."""
+        import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
         if not stored:
             return np.empty((0, dimensions), np.float32)
         if self is VectorFormat.BYTES:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 
 from headrace_ingest.chunking import Chunk
 from headrace_ingest.embedding import Embedder, Vectors
@@ -92,6 +91,8 @@ class Work:
 
 
 def _encode(vectors: Sequence[ChunkVectors], embedder: Embedder) -> bytes:
+    import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
     rows = [row for numbered in vectors for row in numbered.values()]
     return msgspec.msgpack.encode(
         _Batch(
@@ -104,6 +105,8 @@ def _encode(vectors: Sequence[ChunkVectors], embedder: Embedder) -> bytes:
 
 
 def _decode(batch: _Batch) -> list[ChunkVectors]:
+    import numpy as np  # noqa: PLC0415 - commands that embed nothing start without it
+
     flat = np.frombuffer(batch.vectors, NUMBERS).astype(np.float32)
     rows = iter(flat.reshape(-1, batch.dimensions))
     return [{number: next(rows) for number in numbers} for numbers in batch.sentences]

@@ -2,9 +2,7 @@
 --
 -- Rows of lane_admission are taken and their lanes filled together with those of settled jobs: all
 -- lanes of a transaction are locked at once, or two of them could wait for each other.
---
--- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout,
--- 7 cancelled.
+-- States: 0 scheduled, 1 waiting for its lane, 2 ready, 3 running; 4 completed, 5 failed, 6 timeout, 7 cancelled.
 -- Outcome kinds: 0 retry, 1 released, 2 snoozed, -1 the same of one that has not started, 3 reserved with those
 -- of its task that come next, -2 reserved alone; 4 and more (NULL: 4) the final state.
 CREATE OR REPLACE FUNCTION exchange(
@@ -25,10 +23,9 @@ CREATE OR REPLACE FUNCTION exchange(
     -- a claim, since both lock keys of rates; and how many with a rate may be leased (NULL: any number).
     p_hold_lane double precision[] DEFAULT '{}', p_free integer DEFAULT NULL
 )
--- Claimed jobs in no order. If there is something else to say, it comes first, as a row without an
--- id: ids whose outcome was refused (NULL: none), whether other workers should be notified that jobs
--- are ready, how many milliseconds it took to find jobs (NULL: few), and in how many seconds one may start
--- that waits for a rate.
+-- Claimed jobs in no order. If there is something else to say, it comes first, as a row without an id: ids whose
+-- outcome was refused (NULL: none), whether other workers should be notified that jobs are ready, how many
+-- milliseconds it took to find jobs (NULL: few), and in how many seconds one may start that waits for a rate.
 RETURNS TABLE (
     id uuid, token integer, attempt integer, task text, queue text, args bytea,
     max_attempts integer, timeout double precision, fail_on_crash boolean, priority smallint,
@@ -248,8 +245,7 @@ BEGIN
     IF amounts IS NOT NULL OR cardinality(names) > 1 THEN
         LOOP
             IF amounts IS NULL THEN
-                -- How many of the best jobs are in which queue. This locks nothing, because one branch
-                -- for each queue would lock more jobs than it takes and hide them from others.
+                -- How many of the best jobs are in which queue. It locks nothing: one branch a queue would hide jobs.
                 SELECT array_agg(x.queue), array_agg(x.amount), sum(x.amount) + cardinality(places)
                 INTO names, amounts, wanted
                 FROM (
@@ -300,10 +296,9 @@ BEGIN
             END IF;
             places := places || taken;
             EXIT WHEN cardinality(places) >= wanted;
-            -- Another claim is taking some of those: take the next best instead, as before, so that no
-            -- job is locked that is not taken. A queue that has given less than was wanted of it has no
-            -- more; each round there is one fewer, at least. Reserved jobs are not made up for by
-            -- others of theirs.
+            -- Another claim is taking some of those: take the next best instead, as before, so that no job is
+            -- locked that is not taken. A queue that has given less than was wanted of it has no more; each
+            -- round there is one fewer, at least. Reserved jobs are not made up for by others of theirs.
             drained := drained || ARRAY(
                 SELECT q.name FROM unnest(names, amounts, tasks) AS q (name, amount, task)
                 WHERE q.task IS NULL AND q.amount > (
@@ -320,9 +315,8 @@ BEGIN
         scan_ms := NULL;
     END IF;
 
-    -- A claim that takes fewer than it may leaves none in its queues; but rows of lane_admission
-    -- are taken whatever their queue, a worker that is gone claims nothing, there may be more rows, and
-    -- reserved jobs are for others whatever this claim has found.
+    -- A claim that takes fewer than it may leaves none in its queues; but rows of lane_admission are taken whatever
+    -- their queue, a worker that is gone claims nothing, and there may be more rows, or reserved jobs for others.
     notify := raised > 0 AND (
         cardinality(places) >= p_limit OR worker_number IS NULL OR NOT admit_queues <@ p_queues
         OR elsewhere
