@@ -21,9 +21,11 @@ MEBIBYTE = 1_048_576
 MOST_SECONDS = 100 * 365 * 86_400.0
 """A longer span, added to a time or taken from it, leaves what stores and calendars know."""
 LISTS = ("queues", "bundles")
-TABLES = ("stores",)
-"""Settings that are several values with names, `a=b,c=d` in text."""
 """Settings that are several names, `a,b` in text."""
+TABLES = ("stores",)
+"""Settings that are several addresses with names, `a=b,c=d` in text."""
+ADDRESSES = ("url", "artifacts", "api_url")
+"""Settings that may have a password in them."""
 SECRETS = frozenset({"api_key", "encryption_keys"})
 """Settings whose value is never shown."""
 
@@ -85,10 +87,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         shown = (
-            f"{name}={'***' if name in SECRETS and value else repr(value)}"
+            f"{name}={'***' if name in SECRETS and value else _shown(name, value)}"
             for name, value in msgspec.structs.asdict(self).items()
         )
         return f"Settings({', '.join(shown)})"
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return how a setting is shown: of an address with a login or with options only its scheme."""
+    if name in TABLES:
+        return repr({each: _without_login(url) for each, url in value.items()})
+    return repr(_without_login(value) if name in ADDRESSES else value)
+
+
+def _without_login(url: str | None) -> str | None:
+    if url is None or not {"@", "?", ";"} & set(url):
+        return url
+    scheme, colon, _ = url.partition("://")
+    return f"{scheme}://***" if colon and scheme.isalnum() else "***"
 
 
 _LEAST: dict[str, float] = {
@@ -208,7 +224,8 @@ def _table(text: str, shown: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in _NEXT_NAME.split(text):
         name, equals, value = part.strip().strip(",").partition("=")
-        if not equals or not name.strip() or not value.strip():
+        # Without the name of a queue, what stands before the first "=" is an address.
+        if not equals or not name.strip() or "/" in name or not value.strip():
             raise InvalidSetting(
                 f"{shown} has a part without a queue and an address; write "
                 "queue=address, such as emails=postgresql://host/db, media-*=redis://host"

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Sequence,
+)
 from typing import TYPE_CHECKING, Any, cast
 
 from headrace.batching import batched
 from headrace.batching import each as each_of
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
+from headrace.engine.stored_job import stored
 from headrace.errors import (
     EngineUnavailable,
     HeadraceError,
     InvalidSetting,
     KeyInDoubt,
     LaneFull,
+    StoreUnavailable,
 )
 from headrace.model.job import Inserted, Job, NewJob
-from headrace.model.status import State
-from headrace.model.times import kept_delay, moment_of
 
 if TYPE_CHECKING:
     from headrace.tracing.tracer import Tracing
@@ -141,7 +148,7 @@ class Enqueuer:
             try:
                 results.append(await self.one(job))
             except HeadraceError as error:
-                error.add_note(f"{len(results)} jobs of this call were stored before the error")
+                _tell_stored(error, results)
                 raise
         if on_progress is not None:
             on_progress(len(results))
@@ -169,7 +176,7 @@ class Enqueuer:
         try:
             inserted = await sent
         except HeadraceError as error:
-            error.add_note(f"{len(results)} jobs of this call were stored before the error")
+            _tell_stored(error, results)
             raise
         now = self._clock.utcnow()
         existing = [each.id for each in inserted if not each.created]
@@ -217,6 +224,8 @@ class Enqueuer:
                 results = await self._engine.insert(jobs, wait=False)
         except KeyInDoubt:
             await self._separate(group)
+        except StoreUnavailable as error:
+            self._by_store(group, error)
         except EngineUnavailable as error:
             _fail(group, error)
         except Exception as error:
@@ -236,12 +245,28 @@ class Enqueuer:
         """Send jobs with a key one by one, since a key is in doubt, and the others together."""
         for each in group:
             if each[0].key is not None:
-                waiting = asyncio.get_running_loop().create_task(self._send_alone(each))
-                self._separate_sends.add(waiting)
-                waiting.add_done_callback(self._separate_sends.discard)
+                self._send_apart(self._send_alone(each))
         others = [each for each in group if each[0].key is None]
         if others:
             await self._send_group(others)
+
+    def _by_store(self, group: _Group, error: StoreUnavailable) -> None:
+        """One of several stores does not answer: send what is for the same store by itself, so that
+        the others go on. What they have stored already is not stored twice.
+        """
+        parts: dict[tuple[str, str | None], _Group] = {}
+        for each in group:
+            parts.setdefault((each[0].queue, each[0].parent), []).append(each)
+        if len(parts) == 1:
+            _fail(group, error)
+            return
+        for part in parts.values():
+            self._send_apart(self._send_group(part))
+
+    def _send_apart(self, sending: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(sending)
+        self._separate_sends.add(task)
+        task.add_done_callback(self._separate_sends.discard)
 
     async def _send_alone(self, each: tuple[NewJob, asyncio.Future[Inserted]]) -> None:
         try:
@@ -288,49 +313,15 @@ class TracedEnqueuer(Enqueuer):
             return await super().many(traced, on_progress=on_progress)
 
 
-def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
-    """Return the job as it is right after it was stored, without reading it back."""
-    due = now
-    if job.run_at is not None:
-        due = moment_of(job.run_at)
-    elif job.delay:
-        due = now + timedelta(seconds=kept_delay(job.delay))
-    # No more than 15 keywords, and the others where they differ: with more, Python makes a
-    # dictionary of them, at the cost of all the rest together.
-    made = Job(
-        id=job_id or job.id,
-        task=job.task,
-        queue=job.queue,
-        state=State.SCHEDULED if due > now else State.READY if job.lane is None else State.WAITING,
-        args_json=job.args,
-        priority=job.priority,
-        width=job.width,
-        hold=job.hold,
-        source=job.source,
-        max_attempts=job.max_attempts,
-        timeout=job.timeout,
-        on_crash=job.on_crash,
-        created_at=now,
-        run_at=due,
-    )
-    if job.lane is not None:
-        made.lane = job.lane
-    if job.key is not None:
-        made.key = job.key
-    if job.meta is not None:
-        made.meta_json = job.meta
-    if job.parent is not None:
-        made.parent, made.group = job.parent, job.group
-    if job.expires_at is not None:
-        made.expires_at = moment_of(job.expires_at)
-    elif job.expires_in is not None:
-        made.expires_at = now + timedelta(seconds=kept_delay(job.expires_in))
-    return made
-
-
 def batches(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[list[NewJob]]:
     """Return the jobs in lists that one call to the engine takes."""
     return batched(jobs, lambda job: len(job.args), length=BATCH_JOBS, size=BATCH_BYTES)
+
+
+def _tell_stored(error: HeadraceError, results: Sequence[Job]) -> None:
+    if isinstance(error, StoreUnavailable):
+        error.stored = (*(job.id for job in results), *error.stored)
+    error.add_note(f"{len(results)} jobs of this call were stored before the error")
 
 
 def _resolve(group: _Group, results: list[Inserted]) -> None:

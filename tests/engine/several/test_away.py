@@ -6,18 +6,21 @@ import asyncio
 import time
 from functools import partial
 
+import msgspec
 import pytest
 
 import headrace
 from headrace.config import Settings
 from headrace.engine.several.engine import SeveralStores
 from headrace.engine.several.store.member import LONGEST_REPLY
+from headrace.enqueue import BATCH_JOBS
 from headrace.errors import EngineUnavailable, StoreUnavailable
 from headrace.model.durable.writes import Note
+from headrace.model.ids import new_id
 from headrace.model.job import JobFilter
 from headrace.model.outcome import Completed, Settlement
 from headrace.model.status import Status
-from headrace.model.worker import WorkerStats
+from headrace.model.worker import WorkerInfo, WorkerStats
 from tests.engine.several.conftest import Trio
 from tests.support.processes import until
 from tests.support.verbs import a_job, a_worker, claim, complete, enqueue, status
@@ -172,6 +175,57 @@ async def test_a_lease_that_lapsed_in_one_store_costs_nothing_in_the_others(
     assert (renewal.alive, renewal.lost) == (True, ())
     await asyncio.to_thread(keeper.close)
     assert [each.alive for each in await stores.workers() if each.alive] == [True]
+
+
+async def test_a_store_that_was_away_knows_which_tasks_a_worker_has_learned_meanwhile(
+    stores: SeveralStores, trio: Trio
+) -> None:
+    info = WorkerInfo(id=new_id(), name="w", host="here", pid=1, version="0", tasks=())
+    await stores.register(info, 30.0)
+    trio.postgres.kill()
+    await stores.know(msgspec.structs.replace(info, tasks=("learned",)))
+    trio.postgres.start()
+    await until_back(stores)
+    job_id = await enqueue(stores, queue="mail", task="learned")
+    assert [job.id for job in await claim(stores, info.id, 3)] == [job_id]
+
+
+async def test_what_was_stored_of_many_batches_is_told(trio: Trio) -> None:
+    app = headrace.App(settings=Settings(url=trio.url, stores=trio.stores))
+
+    @app.task
+    async def work() -> None: ...
+
+    async with app:
+        trio.postgres.kill()
+        jobs = [work.options(queue="default").job() for _ in range(BATCH_JOBS + 5)]
+        jobs.append(work.options(queue="mail").job())
+        with pytest.raises(StoreUnavailable) as error:
+            await app.enqueue_many(jobs)
+        there = await app.engine.get([job.id for job in jobs[:-1]])
+        assert list(error.value.stored) == [job.id for job in there]
+        assert len(there) in (BATCH_JOBS, BATCH_JOBS + 5)
+
+
+async def test_producers_beside_one_whose_store_is_away_are_not_disturbed(trio: Trio) -> None:
+    app = headrace.App(settings=Settings(url=trio.url, stores=trio.stores))
+    tasks = []
+    for queue in ("mail", "default", "media-x"):
+
+        @app.task(name=queue, queue=queue)
+        async def task() -> None: ...
+
+        tasks += [task] * 3
+    async with app:
+        trio.postgres.kill()
+        for _ in range(3):
+            # All of one moment are sent to the engine together.
+            found = await asyncio.gather(
+                *(each.enqueue() for each in tasks), return_exceptions=True
+            )
+            failed = [isinstance(each, StoreUnavailable) for each in found]
+            assert failed == [True] * 3 + [False] * 6, found
+        assert len((await app.list(JobFilter())).jobs) == 18
 
 
 async def test_a_worker_goes_on_while_a_store_is_killed_and_loses_nothing(

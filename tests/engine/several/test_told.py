@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import headrace
+from headrace.admin.shown_settings import shown_settings
 from headrace.config import Settings, load
 from headrace.engine.open import open_engine
-from headrace.errors import InvalidSetting
+from headrace.engine.several.engine import SeveralStores
+from headrace.errors import InvalidSetting, StoreUnavailable
 from tests.engine.several.conftest import Trio
 from tests.server.conftest import client_of
 from tests.support.processes import HEADRACE
@@ -97,3 +99,48 @@ def test_stores_that_cannot_be_read_are_refused_without_their_addresses(
     with pytest.raises(InvalidSetting, match="HEADRACE_STORES") as error:
         load(environment={"HEADRACE_STORES": text}, folder=tmp_path)
     assert "redis://" not in str(error.value).replace("redis://host", "")
+
+
+def test_no_password_is_shown_with_the_settings() -> None:
+    secret = "s3cr-et"
+    settings = Settings(
+        url=f"postgresql://me:{secret}@host/db",
+        stores={"mail": f"redis://:{secret}@host", "a": f"postgresql://h/d?password={secret}"},
+        api_url=f"https://me:{secret}@host",
+    )
+    assert secret not in repr(settings)
+    assert secret not in str(shown_settings(settings))
+    assert "sqlite:///a.db" in repr(Settings(url="sqlite:///a.db"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://me:s3cret@host/db?schema=a",
+        "postgresql://me:s3cret@host/db?schema=a,postgresql://me:s3cret@host/db?schema=b",
+    ],
+)
+def test_an_address_in_the_place_of_a_queue_is_not_shown(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting) as error:
+        load(environment={"HEADRACE_STORES": text}, folder=tmp_path)
+    assert "s3cret" not in str(error.value)
+    with pytest.raises(InvalidSetting, match="address where the name") as error:
+        open_engine("sqlite:///a.db", stores={text: "sqlite:///b.db"})
+    assert "s3cret" not in str(error.value)
+
+
+async def test_no_password_is_in_what_is_said_of_a_store_that_is_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    away = {"mail": "postgresql://me:s3cret@127.0.0.1:1/db", "x": "redis://:s3cret@127.0.0.1:1/0"}
+    engine = open_engine(f"sqlite:///{tmp_path}/a.db", stores=away)
+    assert isinstance(engine, SeveralStores)
+    await engine.open()
+    said = [str(engine.missing), str(engine.members), caplog.text]
+    for queue in away:
+        with pytest.raises(StoreUnavailable) as error:
+            await enqueue(engine, queue=queue)
+        said.append(str(error.getrepr(style="short")) + repr(error.value))
+    await engine.close()
+    assert "127.0.0.1:1" in "".join(said)
+    assert "s3cret" not in "".join(said)

@@ -84,7 +84,12 @@ class Exchanging(Signals):
                 if member not in ready or member in this.taken or member.late is not None:
                     done = outcomes.get(member, [])
                     self._recorded.update((each.job_id, each.token) for each in done)
+            # What others have leased is not lost with the error of one.
+            for reply in this.replies.values():
+                if reply.jobs and worker_id is not None:
+                    self.hand_over(worker_id, reply.jobs)
             raise
+        self._recorded.difference_update((each.job_id, each.token) for each in settlements)
         jobs = [job for reply in this.replies.values() for job in reply.jobs]
         if sum(bool(reply.jobs) for reply in this.replies.values()) > 1:
             jobs.sort(key=lambda job: -job.priority)
@@ -108,8 +113,7 @@ class Exchanging(Signals):
             await self.locate(elsewhere)
         for each in settlements:
             if self._recorded and (each.job_id, each.token) in self._recorded:
-                self._recorded.discard((each.job_id, each.token))
-                continue
+                continue  # until a call has succeeded: this one may be repeated, too
             member = self.remembered(each.job_id)
             if member is None:
                 unknown.append(each.job_id)

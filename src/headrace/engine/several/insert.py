@@ -15,6 +15,7 @@ from headrace.errors import (
     InvalidSetting,
     KeyInDoubt,
     RecordConflict,
+    StorageFull,
     StoreUnavailable,
 )
 from headrace.model.job import Inserted, Job, NewJob, PolicyInserted
@@ -47,7 +48,7 @@ class Producing(SeveralMembers):
             change = record if member is self.default else None
             try:
                 answers = await self._insert(member, [jobs[at] for at in share], change, wait=wait)
-            except EngineUnavailable as error:
+            except (EngineUnavailable, StorageFull) as error:
                 if not found:
                     raise
                 raise _partly(error, jobs, found, member) from error
@@ -57,6 +58,8 @@ class Producing(SeveralMembers):
     async def _insert(
         self, member: Member, jobs: Sequence[NewJob], record: RecordChange | None, *, wait: bool
     ) -> list[Inserted]:
+        if member.away is not None:  # producers of jobs for other stores may wait for this call
+            raise member.unavailable(member.away)
         answers = await member.ask(lambda engine: engine.insert(jobs, record=record, wait=wait))
         self.remember(member, [each.id for each in answers])
         return answers
@@ -143,15 +146,22 @@ def _getting(job_id: str) -> Callable[[Engine], Awaitable[list[Job]]]:
 
 
 def _partly(
-    error: EngineUnavailable, jobs: Sequence[NewJob], found: dict[int, Inserted], member: Member
+    error: EngineUnavailable | StorageFull,
+    jobs: Sequence[NewJob],
+    found: dict[int, Inserted],
+    member: Member,
 ) -> EngineUnavailable:
     """Return the error of a call that has stored some of its jobs."""
     left = sorted({jobs[at].queue for at in range(len(jobs)) if at not in found})
     told = (
-        f"{error}; {len(found)} of {len(jobs)} jobs were stored in other stores, those of the "
-        f"queues {', '.join(map(repr, left))} were not. Repeat the call with the same jobs: none "
-        "is stored twice"
+        f"{_naming(member, error)}; {len(found)} of {len(jobs)} jobs were stored in other stores, "
+        f"those of the queues {', '.join(map(repr, left))} were not. Repeat the call with the same "
+        "jobs: none is stored twice"
     )
     if isinstance(error, KeyInDoubt):
         return KeyInDoubt(told)
     return StoreUnavailable(told, stored=tuple(each.id for each in found.values()))
+
+
+def _naming(member: Member, error: Exception) -> str:
+    return str(error) if isinstance(error, StoreUnavailable) else f"{member.shown}: {error}"

@@ -16,6 +16,9 @@ from headrace.model.views import EngineReport, Finding, SchemaState
 
 T = TypeVar("T")
 
+# So many lanes of each store are looked at for queues that were moved.
+MOST_LANES = 1_000
+
 
 class Lifecycle(SeveralMembers):
     """Opening, closing and looking after the stores."""
@@ -95,10 +98,33 @@ class Lifecycle(SeveralMembers):
             clock_skew=max((each.clock_skew for each in found.values()), key=abs),
             findings=[
                 *(_of(member, each) for member, one in found.items() for each in one.findings),
+                *await self._moved_lanes(),
                 *self.missing,
             ],
             space=None if default is None else default.space,
         )
+
+    async def _moved_lanes(self) -> list[Finding]:
+        """Return a finding for each queue with lanes in a store that its new jobs do not go to:
+        such jobs are refused, so the queue was moved, or another process has other settings.
+        """
+        lanes = await self.ask_all(lambda engine: engine.lanes(limit=MOST_LANES))
+        return [
+            Finding(
+                "warning",
+                "store",
+                f"queue {queue!r} has lanes in {member.shown}, but its new jobs go to "
+                f"{self.home_of(queue).shown}: until the former are done, the width, the order and "
+                "the rate of a lane count in each of the two",
+                "Give all processes the same HEADRACE_STORES; if the queue was moved, let the old "
+                "jobs end.",
+                kind="engine.moved",
+                name=queue,
+            )
+            for member, found in lanes.items()
+            for queue in sorted({each.queue for each in found if each.waiting or each.used})
+            if self.home_of(queue) is not member
+        ]
 
     async def audit(self) -> list[Finding]:
         """Check the invariants of each store that answers."""

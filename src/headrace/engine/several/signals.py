@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from headrace.engine.base import CancelSignal, JobsSignal, WorkSignal
+from headrace.engine.base import CancelSignal, Engine, JobsSignal, WorkSignal
 from headrace.engine.several.store.member import Member
 from headrace.engine.several.store.members import SeveralMembers
 from headrace.errors import StoreUnavailable
@@ -112,6 +112,11 @@ class Signals(SeveralMembers):
         for worker_id in list(self._workers):
             if worker_id not in member.workers:
                 await self.register_in(member, worker_id, worker_id)
+            else:
+                # It may have come to know other tasks meanwhile.
+                info, _ = self._workers[worker_id]
+                own = msgspec.structs.replace(info, id=member.workers[worker_id])
+                await member.ask(knows(own))
         for listener in list(self._listeners):
             if member not in listener.ends:
                 await self._subscribe(member, listener)
@@ -136,3 +141,8 @@ class Signals(SeveralMembers):
                 await self.register_in(member, worker_id, new_id())
                 for listener in list(self._listeners):
                     listener.on_work()
+
+
+def knows(worker: WorkerInfo) -> Callable[[Engine], Awaitable[None]]:
+    """Return the call that replaces the tasks that this worker knows."""
+    return lambda engine: engine.know(worker)

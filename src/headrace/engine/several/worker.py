@@ -10,6 +10,7 @@ import msgspec
 from headrace.engine.base import Engine, LeaseKeeper
 from headrace.engine.several.exchange import Exchanging
 from headrace.engine.several.lease import SeveralKeepers
+from headrace.engine.several.signals import knows
 from headrace.engine.several.store.member import Member
 from headrace.errors import StoreUnavailable
 from headrace.model.durable.writes import Note, StoredEntry
@@ -32,12 +33,9 @@ class Working(Exchanging):
         if worker.id in self._workers:
             self._workers[worker.id] = (worker, self._workers[worker.id][1])
 
-        def knowing(own: WorkerInfo) -> Callable[[Engine], Awaitable[None]]:
-            return lambda engine: engine.know(own)
-
         await self.ask_each(
             {
-                member: knowing(
+                member: knows(
                     msgspec.structs.replace(worker, id=member.workers.get(worker.id, worker.id))
                 )
                 for member in self.members
@@ -56,7 +54,13 @@ class Working(Exchanging):
         def retiring(member: Member) -> Callable[[Engine], Awaitable[None]]:
             their_id = member.workers.pop(worker_id, worker_id)
             member.lost_by(worker_id)
-            return lambda engine: engine.retire(their_id)
+
+            async def retire(engine: Engine) -> None:
+                # Its jobs are given to others now: not those that have ended.
+                await member.finish()
+                await engine.retire(their_id)
+
+            return retire
 
         await self.ask_each({member: retiring(member) for member in self.members})
 

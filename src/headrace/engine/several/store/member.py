@@ -123,9 +123,13 @@ class Member:
                 self.away = self.since = None
                 if self._on_back is not None:
                     await self._on_back(self)
-            except (EngineError, TimeoutError) as error:
+            except Exception as error:
+                # Whatever it is: nobody else would ask this store again.
                 if isinstance(error, EngineError):
                     self.away = error
+                elif not isinstance(error, TimeoutError):
+                    log.exception("%s cannot be used yet", self.shown)
+                    self.away = EngineError(f"{type(error).__name__}: {error}")
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
             else:
@@ -174,6 +178,12 @@ class Member:
                 self.settled(batch)
                 self.debts.paid(batch, reply.refused)
 
+    async def finish(self) -> None:
+        """Wait for what is on its way to this store, then record what it is owed."""
+        if self.late is not None:
+            await asyncio.wait([self.late])
+        await self.settle_debts()
+
     # --- workers of this process
 
     def worker_of(self, their_id: str) -> str | None:
@@ -201,6 +211,10 @@ class Member:
 
     async def close(self) -> None:
         """Close it, whatever state it is in."""
+        if self.away is None:
+            with contextlib.suppress(EngineError, TimeoutError):
+                async with asyncio.timeout(LONGEST_REPLY):
+                    await self.finish()
         running = [each for each in (self._watch, self.late) if each is not None]
         for task in running:
             task.cancel()
@@ -208,8 +222,10 @@ class Member:
             with contextlib.suppress(BaseException):
                 await task
         self._watch = self.late = None
-        if self.away is None and self.debts:
-            with contextlib.suppress(EngineError, TimeoutError):
-                async with asyncio.timeout(LONGEST_REPLY):
-                    await self.settle_debts()
+        if self.debts.attempts:
+            log.warning(
+                "%s was not told how %d jobs ended: they run again when their leases lapse",
+                self.shown,
+                len(self.debts.attempts),
+            )
         await self.engine.close()

@@ -47,6 +47,11 @@ class Routes:
 
 def _check(pattern: str) -> None:
     name = pattern.removesuffix(ANY)
+    if "/" in name:  # an address: it may have a password in it
+        raise InvalidSetting(
+            "stores has an address where the name of a queue has to be; write "
+            "{'emails': 'postgresql://host/db'}"
+        )
     if not name:
         raise InvalidSetting(
             f"stores has the pattern {pattern!r}, which is every queue; name queues, such as "
