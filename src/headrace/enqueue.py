@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Sequence,
-)
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from headrace.batching import batched
 from headrace.batching import each as each_of
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
-from headrace.engine.stored_job import stored
+from headrace.engine.partly_stored import by_store, fail, tell_stored
 from headrace.errors import (
     EngineUnavailable,
     HeadraceError,
@@ -28,6 +21,8 @@ from headrace.errors import (
     StoreUnavailable,
 )
 from headrace.model.job import Inserted, Job, NewJob
+from headrace.model.status import State
+from headrace.model.times import kept_delay, moment_of
 
 if TYPE_CHECKING:
     from headrace.tracing.tracer import Tracing
@@ -148,7 +143,7 @@ class Enqueuer:
             try:
                 results.append(await self.one(job))
             except HeadraceError as error:
-                _tell_stored(error, results)
+                tell_stored(error, results)
                 raise
         if on_progress is not None:
             on_progress(len(results))
@@ -176,7 +171,7 @@ class Enqueuer:
         try:
             inserted = await sent
         except HeadraceError as error:
-            _tell_stored(error, results)
+            tell_stored(error, results)
             raise
         now = self._clock.utcnow()
         existing = [each.id for each in inserted if not each.created]
@@ -203,7 +198,7 @@ class Enqueuer:
         finally:
             self._busy, self._sender = False, None
             rest, self._waiting = self._waiting, []
-            _fail(rest, EngineUnavailable(CLOSED))
+            fail(rest, EngineUnavailable(CLOSED))
 
     def _take(self) -> _Group:
         size = count = 0
@@ -225,18 +220,22 @@ class Enqueuer:
         except KeyInDoubt:
             await self._separate(group)
         except StoreUnavailable as error:
-            self._by_store(group, error)
+            parts = by_store(group)
+            if len(parts) == 1:
+                fail(group, error)
+            for part in parts[1:] and parts:
+                self._send_apart(self._send_group(part))
         except EngineUnavailable as error:
-            _fail(group, error)
+            fail(group, error)
         except Exception as error:
             if len(group) == 1:
-                _fail(group, error)
+                fail(group, error)
                 return
             # One bad job must not fail the others of its batch.
             for each in group:
                 await self._send_group([each])
         except BaseException:
-            _fail(group, EngineUnavailable(CLOSED))
+            fail(group, EngineUnavailable(CLOSED))
             raise
         else:
             _resolve(group, results)
@@ -250,21 +249,8 @@ class Enqueuer:
         if others:
             await self._send_group(others)
 
-    def _by_store(self, group: _Group, error: StoreUnavailable) -> None:
-        """One of several stores does not answer: send what is for the same store by itself, so that
-        the others go on. What they have stored already is not stored twice.
-        """
-        parts: dict[tuple[str, str | None], _Group] = {}
-        for each in group:
-            parts.setdefault((each[0].queue, each[0].parent), []).append(each)
-        if len(parts) == 1:
-            _fail(group, error)
-            return
-        for part in parts.values():
-            self._send_apart(self._send_group(part))
-
-    def _send_apart(self, sending: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(sending)
+    def _send_apart(self, sending: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(sending)
         self._separate_sends.add(task)
         task.add_done_callback(self._separate_sends.discard)
 
@@ -272,9 +258,9 @@ class Enqueuer:
         try:
             _resolve([each], await self._engine.insert([each[0]]))
         except Exception as error:
-            _fail([each], error)
+            fail([each], error)
         except BaseException:
-            _fail([each], EngineUnavailable(CLOSED))
+            fail([each], EngineUnavailable(CLOSED))
             raise
 
     async def _stored(self, job: NewJob, inserted: Inserted) -> Job:
@@ -313,24 +299,52 @@ class TracedEnqueuer(Enqueuer):
             return await super().many(traced, on_progress=on_progress)
 
 
+def stored(job: NewJob, now: datetime, *, job_id: str | None = None) -> Job:
+    """Return the job as it is right after it was stored, without reading it back."""
+    due = now
+    if job.run_at is not None:
+        due = moment_of(job.run_at)
+    elif job.delay:
+        due = now + timedelta(seconds=kept_delay(job.delay))
+    # No more than 15 keywords, and the others where they differ: with more, Python makes a
+    # dictionary of them, at the cost of all the rest together.
+    made = Job(
+        id=job_id or job.id,
+        task=job.task,
+        queue=job.queue,
+        state=State.SCHEDULED if due > now else State.READY if job.lane is None else State.WAITING,
+        args_json=job.args,
+        priority=job.priority,
+        width=job.width,
+        hold=job.hold,
+        source=job.source,
+        max_attempts=job.max_attempts,
+        timeout=job.timeout,
+        on_crash=job.on_crash,
+        created_at=now,
+        run_at=due,
+    )
+    if job.lane is not None:
+        made.lane = job.lane
+    if job.key is not None:
+        made.key = job.key
+    if job.meta is not None:
+        made.meta_json = job.meta
+    if job.parent is not None:
+        made.parent, made.group = job.parent, job.group
+    if job.expires_at is not None:
+        made.expires_at = moment_of(job.expires_at)
+    elif job.expires_in is not None:
+        made.expires_at = now + timedelta(seconds=kept_delay(job.expires_in))
+    return made
+
+
 def batches(jobs: Iterable[NewJob] | AsyncIterable[NewJob]) -> AsyncIterator[list[NewJob]]:
     """Return the jobs in lists that one call to the engine takes."""
     return batched(jobs, lambda job: len(job.args), length=BATCH_JOBS, size=BATCH_BYTES)
-
-
-def _tell_stored(error: HeadraceError, results: Sequence[Job]) -> None:
-    if isinstance(error, StoreUnavailable):
-        error.stored = (*(job.id for job in results), *error.stored)
-    error.add_note(f"{len(results)} jobs of this call were stored before the error")
 
 
 def _resolve(group: _Group, results: list[Inserted]) -> None:
     for (_, future), result in zip(group, results, strict=True):
         if not future.done():
             future.set_result(result)
-
-
-def _fail(group: _Group, error: BaseException) -> None:
-    for _, future in group:
-        if not future.done():
-            future.set_exception(error)

@@ -12,7 +12,7 @@ import pytest
 import headrace
 from headrace.client.job_codec import make_request
 from headrace.config import Settings
-from headrace.engine.stored_job import stored
+from headrace.enqueue import stored
 from headrace.errors import InvalidInput, InvalidSetting, RetryLater, Snooze
 from headrace.model.job import JobFilter, NewJob
 from headrace.model.retry import LONGEST_DELAY, RetryPolicy

@@ -13,7 +13,7 @@ from headrace.dispatchers.cron.declaration import ScheduleOfOtherOwner, declarat
 from headrace.dispatchers.cron.sealed_params import SEALED
 from headrace.dispatchers.cron.store import ScheduleRecords
 from headrace.engine.bounded_reads import parts
-from headrace.engine.stored_job import stored
+from headrace.enqueue import stored
 from headrace.errors import HeadraceError, InvalidSetting, JobConflict, RecordConflict, SealedValue
 from headrace.model.ids import new_id
 from headrace.model.job import Job, NewJob, Source
