@@ -23,7 +23,16 @@ Opener = Callable[[], Awaitable[Engine]]
 SEVERAL = "several"
 """Two stores as one engine: the queue "default" is in one of them, all others in the other."""
 # What spreads over stores, or could be told apart there.
-ON_SEVERAL = ("cancel", "children", "claim", "follow", "insert", "leases", "settle", "steering")
+ON_SEVERAL: tuple[str, ...] = (
+    "cancel",
+    "children",
+    "claim",
+    "follow",
+    "insert",
+    "leases",
+    "settle",
+    "steering",
+)
 if os.environ.get("HEADRACE_TEST_VERSIONS") == "all":
     ON_SEVERAL += ("comes_back", "insert_record", "listing", "notes", "records", "reserved")
     ON_SEVERAL += ("signals", "suspended", "views", "workers")
