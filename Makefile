@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help up venv programs test lint types imports docs docs-serve kills rate-kills policy-kills ingest-kills chaos
 .PHONY: fail-overs poolers
-.PHONY: soak bench
+.PHONY: soak bench hosts
 .PHONY: speech-kills spots-kills scanner-kills browser-kills accuracy dist clean
 .PHONY: prometheus-soak dashboards
 
@@ -54,7 +54,7 @@ WORKERS ?= 3
 # take longer.
 PROGRAMS := chromium:chromium chromium-headless-shell:chromium-headless-shell
 PROGRAMS += rabbitmq-server:rabbitmq-server prometheus:prometheus amtool:prometheus-alertmanager nginx:nginx-light
-PROGRAMS += linux.uml:user-mode-linux pgbouncer:pgbouncer valkey-server|redis-server:valkey-server
+PROGRAMS += linux.uml:user-mode-linux ip:iproute2 pgbouncer:pgbouncer valkey-server|redis-server:valkey-server
 MISSING = $(strip $(foreach each,$(PROGRAMS),$(if $(shell PATH="$$PATH:/usr/sbin" command -v $(subst |, || command -v ,$(firstword \
 	$(subst :, ,$(each))))),,$(lastword $(subst :, ,$(each))))))
 INSTALL := DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends
@@ -135,6 +135,9 @@ dashboards: $(STAMP) ## Make the dashboards of Grafana from deploy/grafana/panel
 
 bench: $(STAMP) ## Measure Headrace (make bench ONLY=postgres)
 	$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+hosts: $(STAMP) ## A producer, a worker and a store on three hosts (network namespaces), over slow and lossy lines
+	$(BIN)/python -m bench.hosts $(ARGS)
 
 dist: $(STAMP) ## Build wheel and sdist, check them, and try them with each extra in a bare environment
 	rm -rf dist

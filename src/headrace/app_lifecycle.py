@@ -107,7 +107,9 @@ class AppLifecycle(Registry):
 
     def _begin_afresh(self) -> None:
         settings = self.settings
-        self._use(open_engine(settings.url, clock=self.clock, migrate=settings.migrate))
+        stores = settings.stores
+        make = functools.partial(open_engine, stores=stores) if stores else open_engine
+        self._use(make(settings.url, clock=self.clock, migrate=settings.migrate))
 
     def _use(self, engine: Engine, *, opened: bool = False) -> None:
         self._engine = engine

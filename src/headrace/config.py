@@ -22,6 +22,10 @@ MOST_SECONDS = 100 * 365 * 86_400.0
 """A longer span, added to a time or taken from it, leaves what stores and calendars know."""
 LISTS = ("queues", "bundles")
 """Settings that are several names, `a,b` in text."""
+TABLES = ("stores",)
+"""Settings that are several addresses with names, `a=b,c=d` in text."""
+ADDRESSES = ("url", "artifacts", "api_url")
+"""Settings that may have a password in them."""
 SECRETS = frozenset({"api_key", "encryption_keys"})
 """Settings whose value is never shown."""
 
@@ -29,11 +33,14 @@ SECRETS = frozenset({"api_key", "encryption_keys"})
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. `HEADRACE_LEASE_SECONDS` sets `lease_seconds`, and so on.
 
-    `queues` empty means all. `bundles` names installed ones, each of which has settings of its own.
+    `stores` are the URLs of other stores by the queues that are in them: names, or the beginning of
+    names and a `*`. `queues` empty means all. `bundles` names installed ones, each of which has
+    settings of its own.
     `connection_retries` None means: keep trying for ever.
     """
 
     url: str = "sqlite:///headrace.db"
+    stores: dict[str, str] = {}
     app: str | None = None
     bundles: tuple[str, ...] = ()
     migrate: Literal["auto", "never"] = "auto"
@@ -80,10 +87,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         shown = (
-            f"{name}={'***' if name in SECRETS and value else repr(value)}"
+            f"{name}={'***' if name in SECRETS and value else _shown(name, value)}"
             for name, value in msgspec.structs.asdict(self).items()
         )
         return f"Settings({', '.join(shown)})"
+
+
+def _shown(name: str, value: Any) -> str:
+    """Return how a setting is shown: of an address with a login or with options only its scheme."""
+    if name in TABLES:
+        return repr({each: _without_login(url) for each, url in value.items()})
+    return repr(_without_login(value) if name in ADDRESSES else value)
+
+
+def _without_login(url: str | None) -> str | None:
+    if url is None or not {"@", "?", ";"} & set(url):
+        return url
+    scheme, colon, _ = url.partition("://")
+    return f"{scheme}://***" if colon and scheme.isalnum() else "***"
 
 
 _LEAST: dict[str, float] = {
@@ -106,6 +127,7 @@ _OF_SERVICE = re.compile(
     r"HEADRACE_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
     r"|PORT_\d+_(?:TCP|UDP|SCTP)(?:_PROTO|_PORT|_ADDR)?)"
 )
+_NEXT_NAME = re.compile(r",\s*(?=[^,=\s]+=\w+:)")
 _LINK_OF_SERVICE = re.compile(r"(?:tcp|udp|sctp)://\S+", re.IGNORECASE)
 
 
@@ -187,8 +209,28 @@ def _convert(field: str, value: Any, shown: str, *, strict: bool = False) -> Any
     """Turn text from the environment, or a TOML value, into what the field holds."""
     if field in LISTS and isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
+    if field in TABLES and isinstance(value, str):
+        value = _table(value, shown)
     try:
         return msgspec.convert(value, _FIELDS[field].type, strict=strict)
     except msgspec.ValidationError as error:
-        given = "a value" if field in SECRETS else f"the value {value!r}"
+        secret = field in SECRETS or field in TABLES
+        given = "a value" if secret else f"the value {value!r}"
         raise InvalidSetting(f"{shown} has {given} that cannot be used: {error}") from None
+
+
+def _table(text: str, shown: str) -> dict[str, str]:
+    """Read `emails=postgresql://…, media-*=redis://…`: a comma may be part of an address."""
+    found: dict[str, str] = {}
+    for part in _NEXT_NAME.split(text):
+        name, equals, value = part.strip().strip(",").partition("=")
+        # Without the name of a queue, what stands before the first "=" is an address.
+        if not equals or not name.strip() or "/" in name or not value.strip():
+            raise InvalidSetting(
+                f"{shown} has a part without a queue and an address; write "
+                "queue=address, such as emails=postgresql://host/db, media-*=redis://host"
+            )
+        if name.strip() in found:
+            raise InvalidSetting(f"{shown} names {name.strip()!r} twice; leave one of them out")
+        found[name.strip()] = value.strip()
+    return found

@@ -11,12 +11,14 @@ from headrace.batching import batched
 from headrace.batching import each as each_of
 from headrace.clock import Clock
 from headrace.engine.base import Engine, TransactionalProducing
+from headrace.engine.partly_stored import by_store, fail, tell_stored
 from headrace.errors import (
     EngineUnavailable,
     HeadraceError,
     InvalidSetting,
     KeyInDoubt,
     LaneFull,
+    StoreUnavailable,
 )
 from headrace.model.job import Inserted, Job, NewJob
 from headrace.model.status import State
@@ -141,7 +143,7 @@ class Enqueuer:
             try:
                 results.append(await self.one(job))
             except HeadraceError as error:
-                error.add_note(f"{len(results)} jobs of this call were stored before the error")
+                tell_stored(error, results)
                 raise
         if on_progress is not None:
             on_progress(len(results))
@@ -169,7 +171,7 @@ class Enqueuer:
         try:
             inserted = await sent
         except HeadraceError as error:
-            error.add_note(f"{len(results)} jobs of this call were stored before the error")
+            tell_stored(error, results)
             raise
         now = self._clock.utcnow()
         existing = [each.id for each in inserted if not each.created]
@@ -196,7 +198,7 @@ class Enqueuer:
         finally:
             self._busy, self._sender = False, None
             rest, self._waiting = self._waiting, []
-            _fail(rest, EngineUnavailable(CLOSED))
+            fail(rest, EngineUnavailable(CLOSED))
 
     def _take(self) -> _Group:
         size = count = 0
@@ -217,17 +219,23 @@ class Enqueuer:
                 results = await self._engine.insert(jobs, wait=False)
         except KeyInDoubt:
             await self._separate(group)
+        except StoreUnavailable as error:
+            parts = by_store(group)
+            if len(parts) == 1:
+                fail(group, error)
+            for part in parts[1:] and parts:
+                self._send_apart(self._send_group(part))
         except EngineUnavailable as error:
-            _fail(group, error)
+            fail(group, error)
         except Exception as error:
             if len(group) == 1:
-                _fail(group, error)
+                fail(group, error)
                 return
             # One bad job must not fail the others of its batch.
             for each in group:
                 await self._send_group([each])
         except BaseException:
-            _fail(group, EngineUnavailable(CLOSED))
+            fail(group, EngineUnavailable(CLOSED))
             raise
         else:
             _resolve(group, results)
@@ -236,20 +244,23 @@ class Enqueuer:
         """Send jobs with a key one by one, since a key is in doubt, and the others together."""
         for each in group:
             if each[0].key is not None:
-                waiting = asyncio.get_running_loop().create_task(self._send_alone(each))
-                self._separate_sends.add(waiting)
-                waiting.add_done_callback(self._separate_sends.discard)
+                self._send_apart(self._send_alone(each))
         others = [each for each in group if each[0].key is None]
         if others:
             await self._send_group(others)
+
+    def _send_apart(self, sending: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(sending)
+        self._separate_sends.add(task)
+        task.add_done_callback(self._separate_sends.discard)
 
     async def _send_alone(self, each: tuple[NewJob, asyncio.Future[Inserted]]) -> None:
         try:
             _resolve([each], await self._engine.insert([each[0]]))
         except Exception as error:
-            _fail([each], error)
+            fail([each], error)
         except BaseException:
-            _fail([each], EngineUnavailable(CLOSED))
+            fail([each], EngineUnavailable(CLOSED))
             raise
 
     async def _stored(self, job: NewJob, inserted: Inserted) -> Job:
@@ -337,9 +348,3 @@ def _resolve(group: _Group, results: list[Inserted]) -> None:
     for (_, future), result in zip(group, results, strict=True):
         if not future.done():
             future.set_result(result)
-
-
-def _fail(group: _Group, error: BaseException) -> None:
-    for _, future in group:
-        if not future.done():
-            future.set_exception(error)

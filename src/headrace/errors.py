@@ -28,6 +28,7 @@
     │   ├── EngineUnavailable   try again later: the server is away
     │   │   ├── EngineRefused   … or does not let this user, or this database, in
     │   │   ├── KeyInDoubt      … or a transaction that has taken the key is still open
+    │   │   ├── StoreUnavailable  … or one of several stores is: the others go on
     │   │   └── StoreReplaced   the database file was deleted or replaced while it was in use
     │   ├── StorageFull         no room to write; nothing was written
     │   ├── SchemaTooNew        a newer Headrace has migrated this store
@@ -178,6 +179,24 @@ class EngineRefused(EngineUnavailable):
 
 class KeyInDoubt(EngineUnavailable):
     """A transaction that is still open has stored a job with this key; nothing was stored."""
+
+
+class StoreUnavailable(EngineUnavailable):
+    """One of several stores does not answer. Of what a call was to do, `stored` are jobs that other
+    stores have taken, `left` jobs for which nothing was done, and `refused` those of which other
+    stores have refused it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        stored: Sequence[str] = (),
+        left: Sequence[str] = (),
+        refused: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.stored, self.left, self.refused = tuple(stored), tuple(left), tuple(refused)
 
 
 class StoreReplaced(EngineUnavailable):

@@ -44,7 +44,8 @@ def settings_table() -> str:
     lines = ["| setting | environment variable | default |", "|---|---|---|"]
     for field in msgspec.structs.fields(Settings):
         default = field.default
-        shown = "not set" if default in (None, ()) else f"`{default}`"
+        empty = default in (None, (), msgspec.NODEFAULT)  # a table is empty unless it is given
+        shown = "not set" if empty else f"`{default}`"
         lines.append(f"| `{field.name}` | `HEADRACE_{field.name.upper()}` | {shown} |")
     return "\n".join(lines) + "\n"
 

@@ -16,4 +16,5 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
     for name in ("url", "artifacts", "api_url"):
         if shown[name] is not None:
             shown[name] = redacted(shown[name])
+    shown["stores"] = {queues: redacted(url) for queues, url in settings.stores.items()}
     return shown | {name: "***" for name in SECRETS if shown[name] is not None}

@@ -14,6 +14,7 @@ from headrace.cli.app_loader import load_app, reconfigure
 from headrace.cli.errors import notice
 from headrace.cli.output import Columns, is_terminal, print_json, print_line, print_table
 from headrace.config import Settings, load
+from headrace.engine.missing_stores import missing_stores
 from headrace.engine.sqlite.connection.address import parse_address
 from headrace.engine.stored_text import redacted
 from headrace.errors import InvalidInput
@@ -47,11 +48,13 @@ class CliSession:
         self.json = json
         self.debug = debug
         self._app = app
-        self.settings: Settings = load(url=url, app=app, bundles=bundle)
+        # An address that is typed is that of one store.
+        self._stores: dict[str, str] | None = None if url is None else {}
+        self.settings: Settings = load(url=url, stores=self._stores, app=app, bundles=bundle)
 
     def use_bundles(self, names: Sequence[str]) -> None:
         """Load these bundles into the App, instead of those that the settings name."""
-        self.settings = load(url=self.url, app=self._app, bundles=tuple(names))
+        self.settings = load(url=self.url, stores=self._stores, app=self._app, bundles=tuple(names))
 
     def show(self, document: Any, *lines: str) -> None:
         """Print JSON if that was asked for, else lines for people."""
@@ -94,7 +97,7 @@ class CliSession:
         # Child processes of a worker load the App by this name.
         app = load_app(reference)
         bundles = tuple(dict.fromkeys((*app.settings.bundles, *self.settings.bundles)))
-        return reconfigure(app, url=self.url, app=reference, bundles=bundles)
+        return reconfigure(app, url=self.url, stores=self._stores, app=reference, bundles=bundles)
 
     @property
     def remote(self) -> bool:
@@ -127,6 +130,7 @@ class CliSession:
             self.settings = app.settings
             try:
                 yield app  # opened by the first verb, after everything has been checked
+                tell_missing(app)
             finally:
                 await app.close()
         else:
@@ -154,6 +158,7 @@ class CliSession:
                     "if yours is elsewhere, set HEADRACE_URL or --url"
                 )
             yield app
+            tell_missing(app)
 
     def closed_app(self) -> App:
         """Return the App of the store with its bundles; it is neither connected nor opened."""
@@ -173,6 +178,12 @@ class CliSession:
     def shown_url(self) -> str:
         """Where the jobs live, without any password."""
         return redacted(self.settings.url)
+
+
+def tell_missing(app: App) -> None:
+    """Say which of several stores did not answer: what was shown is without its jobs."""
+    for finding in missing_stores(app.engine):
+        notice(f"note: {finding.detail}")
 
 
 def missing_file(url: str) -> Path | None:

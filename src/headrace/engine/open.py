@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from headrace.errors import InvalidSetting, MissingDriver
 
 if TYPE_CHECKING:
     from headrace.engine.base import Engine
+    from headrace.engine.several.engine import SeveralStores
 
 Migrate = Literal["auto", "never"]
 
@@ -19,12 +21,21 @@ DRIVERS = ("asyncpg", "redis", "hiredis")
 FORMS = "sqlite:///path.db, postgresql://user@host/database or redis://host:6379/0"
 
 
-def open_engine(url: str, *, clock: Clock | None = None, migrate: Migrate = "auto") -> Engine:
-    """Make the engine for a URL. Nothing is connected until its `open()`, which changes the schema
-    of the store only if `migrate` is "auto".
+def open_engine(
+    url: str,
+    *,
+    stores: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+    migrate: Migrate = "auto",
+) -> Engine:
+    """Make the engine for a URL, or the one over several `stores`: their URLs by the queues that
+    are there. Nothing is connected until its `open()`, which changes the schema of a store only if
+    `migrate` is "auto".
     """
     may = migrate == "auto"
     clock = clock or Clock()
+    if stores:
+        return _several(url, stores, clock, migrate)
     scheme = urlsplit(url).scheme if isinstance(url, str) else ""
     try:
         match scheme:
@@ -49,6 +60,28 @@ def open_engine(url: str, *, clock: Clock | None = None, migrate: Migrate = "aut
             f'Install it with: pip install "headrace[{extra}]"'
         ) from None
     raise InvalidSetting(f"HEADRACE_URL has the unknown form {redacted(url)!r}; use {FORMS}")
+
+
+def _several(url: str, stores: Mapping[str, str], clock: Clock, migrate: Migrate) -> SeveralStores:
+    # Most programs have one store, and do not pay for this.
+    from headrace.engine.several.engine import SeveralStores  # noqa: PLC0415
+    from headrace.engine.several.store.member import Member  # noqa: PLC0415
+    from headrace.engine.several.store.routes import DEFAULT  # noqa: PLC0415
+
+    made: dict[str, Member] = {}
+    for queues, each in {DEFAULT: url, **stores}.items():
+        name = queues or "default"
+        if in_memory(each):
+            raise InvalidSetting(
+                f"the store of {name!r} is in the memory of a process, which several stores cannot "
+                "be; use a file: sqlite:///path.db"
+            )
+        if each not in made:
+            made[each] = Member(
+                name, redacted(each), open_engine(each, clock=clock, migrate=migrate)
+            )
+    others = {queues: made[each] for queues, each in stores.items()}
+    return SeveralStores(made[url], others, clock=clock)
 
 
 def in_memory(url: str) -> bool:

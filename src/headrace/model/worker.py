@@ -36,11 +36,13 @@ class Renewal(msgspec.Struct, frozen=True):
     """The reply to a heartbeat.
 
     `alive` is False when the lease had lapsed or another process took the name: every job of this
-    worker is lost to it. `cancelled` are its running jobs whose cancellation was requested.
+    worker is lost to it. `cancelled` are its running jobs whose cancellation was requested. `lost`
+    are those that are lost to it although it lives: of several stores one was away for too long.
     """
 
     alive: bool
     cancelled: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 class Worker(msgspec.Struct, kw_only=True):

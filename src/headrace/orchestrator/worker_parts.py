@@ -305,6 +305,7 @@ class WorkerRuntime:
         if renewal.alive:
             for job_id in renewal.cancelled:
                 self.cancel(job_id)
+            self.dispatcher.lose(renewal.lost, self.lose_lease_of)
             self.executor.forget_cancelled(self.dispatcher.held)
             self.known_tasks.tell()
             return

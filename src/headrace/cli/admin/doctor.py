@@ -205,7 +205,7 @@ def _print(
             print_line(f"  {finding.subject}: {session.advice(finding.remedy)}")
     print_line()
     print_line("Settings in force")
-    given = {name: value for name, value in settings.items() if value not in (None, [], ())}
+    given = {name: value for name, value in settings.items() if value not in (None, [], (), {})}
     for name, value in given.items():
         print_line(f"  {name} = {value}")
     print_line()

@@ -42,7 +42,7 @@ async def migrate(session: CliSession, *, check: bool, sql: bool, wait: bool) ->
             "migrate works on an engine; name the engine with --url, or unset API_URL"
         )
     app = session.closed_app()
-    engine = open_engine(app.settings.url)
+    engine = open_engine(app.settings.url, stores=app.settings.stores)
     try:
         state = await (_when_ready(engine) if wait else engine.schema())
         done = state.pending

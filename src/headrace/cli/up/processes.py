@@ -36,6 +36,7 @@ class WorkerProcesses:
         bundles = ["--bundle", ",".join(settings.bundles)] if settings.bundles else []
         environment = os.environ | {
             "HEADRACE_URL": settings.url,
+            "HEADRACE_STORES": ",".join(f"{name}={url}" for name, url in settings.stores.items()),
             "HEADRACE_LOG_FORMAT": settings.log_format,
         }
         for _ in range(self._count):

@@ -41,7 +41,7 @@ def findings(facts: Facts) -> Iterator[Finding]:
         if finding.level != "ok":
             yield msgspec.structs.replace(
                 finding,
-                kind=f"engine.{finding.subject}",
-                name=finding.subject,
+                kind=finding.kind or f"engine.{finding.subject}",
+                name=finding.name or finding.subject,
                 target=FindingTarget("system"),
             )

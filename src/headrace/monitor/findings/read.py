@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from headrace.breakers.store import open_breakers
 from headrace.engine.base import Records
+from headrace.engine.missing_stores import STORE_AWAY, missing_stores
 from headrace.model.limits.breaker import BreakerView
 from headrace.model.views import EngineReport
 from headrace.monitor.cached_reads import CachedReads
@@ -99,6 +100,7 @@ class FactsReader:
 
         report: EngineReport | None = await kept(REPORT, engine.report, None)
         lease = self._host.settings.lease_seconds
+        said = [] if report is None else engine_report(report, lease)
         return Facts(
             now=now,
             queues=snapshot.queues,
@@ -115,7 +117,11 @@ class FactsReader:
                 of_some=True,
             ),
             schedules=await kept(SCHEDULES, lambda: missed_schedules(engine, now), ()),
-            report=() if report is None else engine_report(report, lease),
+            report=[
+                # Whether a store is away is known now, not only when the report was read.
+                *missing_stores(engine),
+                *(each for each in said if each.kind != STORE_AWAY),
+            ],
             space=None if report is None else report.space,
             letters=await kept(LETTERS, lambda: count_letters(engine, letters), DeadLetterCount()),
             breakers=await kept(BREAKERS, lambda: _breakers(engine, chosen), (), of_some=True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 
 from headrace.model.job import ClaimedJob
 from headrace.model.outcome import RELEASED, Outcome, Settlement
@@ -11,6 +12,8 @@ from headrace.orchestrator.claiming.chunks import ChunkCollector
 from headrace.orchestrator.claiming.exchange_loop import ExchangeLoop
 from headrace.orchestrator.claiming.prefetch import JobRunner, UnstartedJobs
 from headrace.orchestrator.running.attempt import monotonic
+
+log = logging.getLogger("headrace.worker")
 
 
 class UnstartedClaims(ExchangeLoop):
@@ -46,6 +49,14 @@ class UnstartedClaims(ExchangeLoop):
     def _release_all(self) -> None:
         self.give_back_unstarted()
         self._release(self.breakers.take_all())
+
+    def lose(self, ids: Sequence[str], stop: Callable[[str, int], None]) -> None:
+        """Of several stores one has given these jobs to others: stop those that run."""
+        if ids:
+            log.error("%d jobs of a store that was away are lost to this worker", len(ids))
+            self.give_back_unstarted()
+        for job_id in ids:
+            stop(job_id, self.held.get(job_id, 0))
 
     def give_back(self, jobs: Iterable[ClaimedJob]) -> None:
         """Release jobs that breakers have set aside."""

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from itertools import compress
 
 import msgspec
 
 from headrace.engine.base import Engine
-from headrace.errors import EngineUnavailable
+from headrace.errors import EngineUnavailable, StoreUnavailable
 from headrace.loops.loop import Loop
 from headrace.model.durable.writes import Entry, Note
 from headrace.model.job import ClaimedJob
@@ -19,10 +20,14 @@ from headrace.telemetry import Telemetry
 log = logging.getLogger("headrace.notes")
 
 PAUSE = 0.2
+# What one of several stores could not be told is sent again after so long.
+PAUSE_FOR_STORE = 1.0
 BATCH = 200
 
 # A job and its token: one attempt.
 Key = tuple[str, int]
+Result = bool | Exception | None
+_Write = tuple[Note, asyncio.Future[bool]]
 
 
 class PendingProgress(msgspec.Struct, eq=False):
@@ -59,7 +64,7 @@ class AttemptWriter(Loop):
         self.pending: dict[Key, PendingProgress] = {}
         # A job with pending progress has finished: write that before its outcome is settled.
         self.flush_before_settle = False
-        self._writes: list[tuple[Note, asyncio.Future[bool]]] = []
+        self._writes: list[_Write] = []
         self._on_refused = on_refused
         self._sending = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -156,6 +161,8 @@ class AttemptWriter(Loop):
                 self._writes[:0] = writes
                 self.flush_before_settle = True
                 raise
+            if None in results:
+                drafts, writes, results = self._keep_back(drafts, writes, results)
             self._sent(drafts)
             # A refused write raises in the attempt that waits for it; other attempts are stopped.
             writing = {(note.job_id, note.token) for note, _ in writes}
@@ -164,6 +171,24 @@ class AttemptWriter(Loop):
                     self._on_refused(progress_note.job_id, progress_note.token)
             for (_, done), result in zip(writes, results[len(drafts) :], strict=True):
                 _resolve(done, result)
+
+    def _keep_back(
+        self, drafts: list[Note], writes: list[_Write], results: list[Result]
+    ) -> tuple[list[Note], list[_Write], list[Result]]:
+        """Return what was sent: the rest is for a store that does not answer, while others do."""
+        told = [each is not None for each in results]
+        kept = [each for each, sent in zip(writes, told[len(drafts) :], strict=True) if not sent]
+        self._loop.call_later(PAUSE_FOR_STORE, self._send_again, kept)
+        return (
+            list(compress(drafts, told)),
+            list(compress(writes, told[len(drafts) :])),
+            list(compress(results, told)),
+        )
+
+    def _send_again(self, kept: list[_Write]) -> None:
+        self._writes[:0] = kept
+        self._due = True
+        self.wake()
 
     def _pending_notes(self) -> list[Note]:
         with self._guard:
@@ -177,8 +202,10 @@ class AttemptWriter(Loop):
                 if progress_note is not None and note == progress_note.note(key):
                     del self.pending[key]  # nothing newer was reported meanwhile
 
-    async def _send(self, notes: list[Note]) -> list[bool | Exception]:
-        """Return for each note whether it was written, or the error that it alone has caused."""
+    async def _send(self, notes: list[Note]) -> list[Result]:
+        """Return for each note whether it was written, or the error that it alone has caused; None
+        if its store does not answer, but others do.
+        """
         newest: dict[str, int] = {}
         for note in notes:
             newest[note.job_id] = max(note.token, newest.get(note.job_id, 0))
@@ -189,8 +216,13 @@ class AttemptWriter(Loop):
         try:
             self.telemetry.notes += len(notes)
             refused = await self.engine.write_progress(notes)
-        except EngineUnavailable:
-            raise
+        except EngineUnavailable as error:
+            if not isinstance(error, StoreUnavailable) or not error.left:
+                raise
+            return [
+                None if note.job_id in error.left else note.job_id not in error.refused
+                for note in notes
+            ]
         except Exception as error:
             if len(notes) == 1:
                 log.exception("The note of job %s cannot be written", notes[0].job_id)
@@ -210,10 +242,10 @@ class AttemptWriter(Loop):
             self.wake()
 
 
-def _resolve(done: asyncio.Future[bool], result: bool | Exception) -> None:
+def _resolve(done: asyncio.Future[bool], result: Result) -> None:
     if done.done():
         return  # the attempt was cancelled
     if isinstance(result, Exception):
         done.set_exception(result)
     else:
-        done.set_result(result)
+        done.set_result(bool(result))

@@ -1,0 +1,1 @@
+"""One store of several, all of them together, and which queue is where."""

@@ -1,0 +1,1 @@
+"""Several stores as one engine, of several kinds and with one of them away."""
