@@ -303,3 +303,19 @@ def test_the_public_names_are_exact() -> None:
     # Constants first, as ruff sorts them.
     in_order = sorted(headrace.__all__, key=lambda name: (not name.isupper(), name))
     assert in_order == headrace.__all__
+
+
+def test_a_job_has_what_the_policy_says_now(app: headrace.App) -> None:
+    @app.task(queue="q", priority=3, timeout=5, expires=60)
+    async def changed() -> None: ...
+
+    first = changed.job()
+    changed.policy = msgspec.structs.replace(changed.policy, queue="other")
+    changed.max_attempts = 7
+    second, third = changed.job(), changed.options().job()
+    assert (first.queue, first.priority, first.timeout, first.expires_in) == ("q", 3, 5, 60)
+    for job in (second, third):
+        assert (job.queue, job.priority, job.max_attempts) == ("other", 3, 7)
+    changed.max_attempts = 8
+    assert changed.job().max_attempts == 8
+    assert len({first.id, second.id, third.id}) == 3
