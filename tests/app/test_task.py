@@ -303,3 +303,18 @@ def test_the_public_names_are_exact() -> None:
     # Constants first, as ruff sorts them.
     in_order = sorted(headrace.__all__, key=lambda name: (not name.isupper(), name))
     assert in_order == headrace.__all__
+
+
+def test_a_job_has_what_the_policy_says_now(app: headrace.App) -> None:
+    @app.task(queue="q", priority=3, timeout=5, expires=60)
+    async def changed() -> None: ...
+
+    first = changed.job()
+    changed.policy = msgspec.structs.replace(changed.policy, queue="other")
+    second = changed.job()
+    changed.max_attempts = 7
+    third = changed.options().job()
+    assert (first.queue, first.priority, first.timeout, first.expires_in) == ("q", 3, 5, 60)
+    assert (second.queue, second.priority, second.max_attempts) == ("other", 3, first.max_attempts)
+    assert (third.queue, third.priority, third.max_attempts) == ("other", 3, 7)
+    assert len({first.id, second.id, third.id}) == 3

@@ -6,6 +6,7 @@ Nothing here is timed, so that it holds on a busy machine as well.
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,6 +165,16 @@ async def test_many_jobs_are_stored_a_thousand_at_a_time(store: str, counted: Co
             await fill(app, touch, 10_000)
     assert calls == {"insert": 10}
     assert cost.transactions <= 10 + OPENING
+
+
+async def test_stored_jobs_are_nothing_for_the_garbage_collector(store: str) -> None:
+    app, touch = with_touch(store)
+    async with app:
+        jobs = await app.enqueue_many(touch.job(number) for number in range(2))
+        sent = [touch.job(number) for number in range(2)]
+        answers = await app.engine.insert(sent)
+    for each in (*jobs, *sent, *answers):
+        assert not gc.is_tracked(each), type(each).__name__
 
 
 async def test_a_hundred_callers_share_a_trip(store: str, counted: Counter_of) -> None:

@@ -87,8 +87,8 @@ class Task(Generic[P, R_co]):
         check_chunk_by(name, policy, self.signature)
         self.decide_encryption()
         self._plain = TaskOptions(self)
-        # A job without id and arguments, and the policy that it was made by.
-        self._like: tuple[TaskPolicy, NewJob] | None = None
+        # A job without id and arguments, after what it was made by.
+        self.job_template: tuple[TaskPolicy, int, NewJob] = self._made_template()
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:
@@ -119,31 +119,26 @@ class Task(Generic[P, R_co]):
 
     def job(self, *args: P.args, **kwargs: P.kwargs) -> NewJob[R_co]:
         """Return a job without storing it, for `app.enqueue_many`."""
-        return self._plain.job(*args, **kwargs)
+        return self._plain._make(self.signature.encode(args, kwargs))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Job[R_co]]:
         """Check the arguments and store a job durably."""
         return self.sink.enqueue_job(self.job(*args, **kwargs))
 
-    def new_job(self, encoded: bytes, job_id: str) -> NewJob[R_co]:
-        """Return a job with what the policy says."""
-        if self._like is None or self._like[0] is not self.policy:
-            policy = self.policy
-            like: NewJob[Any] = NewJob(
-                id="",
-                task=self.name,
-                queue=policy.queue,
-                args=b"",
-                priority=policy.priority,
-                timeout=policy.timeout,
-                on_crash=policy.on_crash,
-                expires_in=policy.expires,
-            )
-            self._like = policy, like
-        # Half the price of making one from all of its fields.
-        job: NewJob[R_co] = self._like[1].__copy__()  # type: ignore[attr-defined]
-        job.id, job.args, job.max_attempts = job_id, encoded, self.max_attempts
-        return job
+    def _made_template(self) -> tuple[TaskPolicy, int, NewJob]:
+        policy = self.policy
+        like: NewJob[Any] = NewJob(
+            id="",
+            task=self.name,
+            queue=policy.queue,
+            args=b"",
+            priority=policy.priority,
+            max_attempts=self.max_attempts,
+            timeout=policy.timeout,
+            on_crash=policy.on_crash,
+            expires_in=policy.expires,
+        )
+        return policy, self.max_attempts, like
 
     @overload
     def options(
@@ -295,7 +290,12 @@ class TaskOptions(Generic[P, R_co]):
                 f"{limit:,}; keep large data elsewhere and pass a reference, or raise "
                 "HEADRACE_PAYLOAD_LIMIT"
             )
-        job = task.new_job(encoded, job_id or new_id())
+        policy, attempts, like = task.job_template
+        if policy is not task.policy or attempts != task.max_attempts:
+            task.job_template = *_, like = task._made_template()
+        # Half the price of making one from all of its fields.
+        job: NewJob[R_co] = like.__copy__()  # type: ignore[attr-defined]
+        job.id, job.args = job_id or new_id(), encoded
         if self._lane is not None:
             self._set_lane(job, self._lane, encoded)
         for field, value in self._changes.items():

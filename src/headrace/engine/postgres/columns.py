@@ -35,12 +35,6 @@ T = TypeVar("T")
 NO_TIMEOUT = -1.0
 
 
-_like = attrgetter(
-    *("task", "queue", "priority", "delay", "run_at", "width", "hold", "max_attempts", "timeout"),
-    *("on_crash", "source", "lane", "parent", "expires_in", "expires_at", "rate"),
-)
-
-
 def once(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
     """Return the jobs without those whose id came earlier in the call."""
     if len(jobs) == 1 or len({job.id for job in jobs}) == len(jobs):
@@ -70,14 +64,32 @@ def alike(jobs: Sequence[NewJob]) -> tuple[object, ...] | None:
     lane, parent or expiry; else None. All of them have a key, or none.
     """
     first = jobs[0]
-    if first.lane is not None or first.parent is not None:
-        return None
-    if first.expires_in is not None or first.expires_at is not None or first.rate is not None:
-        return None
-    if len(jobs) > 1 and len(set(map(_like, jobs))) > 1:
-        return None
-    if len({job.key is None for job in jobs}) > 1:
-        return None
+    keyless = first.key is None
+    task, queue, source, on_crash = first.task, first.queue, first.source, first.on_crash
+    priority, delay, run_at, width = first.priority, first.delay, first.run_at, first.width
+    hold, attempts, timeout = first.hold, first.max_attempts, first.timeout
+    # Field by field: making a tuple of each job's fields takes five times as long.
+    for job in jobs:
+        if (
+            job.lane is not None
+            or job.parent is not None
+            or job.expires_in is not None
+            or job.expires_at is not None
+            or job.rate is not None
+            or (job.key is None) is not keyless
+            or job.task != task
+            or job.queue != queue
+            or job.priority != priority
+            or job.delay != delay
+            or job.run_at != run_at
+            or job.width != width
+            or job.hold is not hold
+            or job.max_attempts != attempts
+            or job.timeout != timeout
+            or job.on_crash != on_crash
+            or job.source != source
+        ):
+            return None
     return shared(first)
 
 

@@ -145,10 +145,11 @@ def store(transaction: Transaction, jobs: list[NewJob]) -> None:
 def store_rows(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     """Store rows as the statement insert has them, sixteen with one statement while there are."""
     together = len(rows) - len(rows) % TOGETHER
-    sixteens = (rows[first : first + TOGETHER] for first in range(0, together, TOGETHER))
-    connection.executemany(
-        sql.insert_sixteen, [tuple(chain.from_iterable(each)) for each in sixteens]
-    )
+    if together:
+        sixteens = (rows[first : first + TOGETHER] for first in range(0, together, TOGETHER))
+        connection.executemany(
+            sql.insert_sixteen, [tuple(chain.from_iterable(each)) for each in sixteens]
+        )
     connection.executemany(sql.insert, rows[together:])
 
 
