@@ -9,9 +9,16 @@ import pytest
 
 import headrace
 from headrace.clock import Clock
-from tests.engine.conftest import clock, engine, engine_url, open_another
+from tests.engine.conftest import (
+    clock,
+    engine,
+    engine_url,
+    open_another,
+    pytest_generate_tests,
+    stores,
+)
 
-__all__ = ["clock", "engine", "engine_url", "open_another"]
+__all__ = ["clock", "engine", "engine_url", "open_another", "pytest_generate_tests", "stores"]
 
 
 @pytest.fixture
