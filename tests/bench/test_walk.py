@@ -19,7 +19,7 @@ from tests.support.processes import ROOT
 BOUNDS = {
     "job": (25, 146),
     "stage": (24, 86),
-    # One more than before: `store_rows` stores sixteen jobs with a statement. Two are met only if the
+    # One more than before: `store_rows` stores sixteen jobs with a statement. Two are met only if
     # keys are read again while it is counted.
     "POST /jobs": (32, 108),
     "cron firing": (25, 113),
