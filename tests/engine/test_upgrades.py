@@ -93,7 +93,9 @@ APPLIED = {
     "sqlite 0006_expiry": "13571ed48714",
     "sqlite 0007_rates": "311dee8ec63e",
     "postgres 0001_tables": "f5ea78314cb1",
-    "postgres 0011_programs": "f0116a47c907",
+    # Written anew once, with the schema's name in quotes: the same for every name that stores could
+    # have until then, all of which need none.
+    "postgres 0011_programs": "c9b2ef55c0ab",
     "postgres 0012_lane_admission": "e9ca8fd86b29",
     "postgres 0013_dead_workers": "ccd5dd176f0b",
     "postgres 0014_worker_schema": "308e0fa11910",

@@ -40,6 +40,7 @@ RESERVED = frozenset(
             "port",
             "probes",
             "show",
+            "stores",
             "test",
             "tracing",
             "url",
