@@ -270,3 +270,17 @@ async def test_a_closed_engine_opens_nothing_behind_your_back(postgres: Postgres
         await enqueue(postgres)
     await postgres.open()
     assert await enqueue(postgres)
+
+
+async def test_a_statement_is_planned_once_for_many_calls(engine_url: str) -> None:
+    engine = PostgresEngine(engine_url, clock=Clock())
+    await engine.open()
+    for _ in range(3):
+        await enqueue(engine)
+    async with engine._common.hold() as connection:
+        kept = await connection.fetch(
+            "SELECT generic_plans + custom_plans FROM pg_prepared_statements "
+            "WHERE statement LIKE '%Store one job%'"
+        )
+    await engine.close()
+    assert [calls for (calls,) in kept] == [3]

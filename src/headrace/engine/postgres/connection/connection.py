@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,6 +66,7 @@ class Link:
         self._epoch = 0
         # What each transaction begins with, if the connection leads to a pooler.
         self._begin = ""
+        self._numbers = itertools.count()
         self.on_open: Callable[[Connection], Awaitable[None]] | None = None
         self._settings = {
             "search_path": f"{self.address.quoted_schema}, pg_temp",
@@ -168,7 +170,9 @@ class Link:
             return rows
         prepared = self._prepared.get(statement)
         if prepared is None:
-            prepared = self._prepared[statement] = await connection.prepare(statement)
+            # One without a name would be planned anew in each call. No name is used a second time.
+            name = f"headrace_{next(self._numbers)}"
+            prepared = self._prepared[statement] = await connection.prepare(statement, name=name)
         try:
             return await prepared.fetch(*arguments)
         except asyncpg.InvalidCachedStatementError:
